@@ -9,14 +9,14 @@
 
 namespace fopd::client {
 
-// What follows from a failure to ask the daemon.
+// How a verb handles a failed request to the daemon.
 struct AdminFailureRow {
     AdminFailure failure;
     ExitCode exit_code;
-    // A later question may be answered: a daemon that ends cuts the connection, and one that begins
-    // is not there yet.
+    // A later request may be answered: a daemon that ends closes the connection, and a daemon that
+    // starts does not listen yet.
     bool may_come = false;
-    // The daemon does not run, or hangs, so that it serves nobody.
+    // The daemon does not run, or hangs.
     bool is_down = false;
 };
 inline constexpr std::array kAdminFailures{

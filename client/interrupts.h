@@ -12,8 +12,8 @@
 
 namespace fopd::client {
 
-// These signals, but for those that are ignored: whoever started the program has wished so, as
-// nohup does. While it is blocked, an ignored signal would arrive all the same.
+// The set of these signals without those that are ignored. The parent process may have decided to
+// ignore a signal, as nohup does; if it were blocked, it would be delivered although it is ignored.
 sigset_t without_ignored(std::initializer_list<int> numbers);
 
 // Blocks the signals that end a program, unless they are ignored, in the thread that makes this and
@@ -46,7 +46,7 @@ private:
     bool taken_ = false;
 };
 
-// Cancels a source when a descriptor becomes readable, such as that of interrupts.
+// Cancels a source when a descriptor becomes readable, such as Interrupts::fd().
 class CancelledBy {
 public:
     // fd -1: never.

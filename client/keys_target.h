@@ -22,8 +22,8 @@ struct KeysTarget {
     std::optional<ReplacedFile::Reader> reader = {};
 };
 
-// The file of the daemon that runs, or else the one that was asked for. If a change of the file
-// that was asked for would have no effect, complains and returns the exit code.
+// Finds the file of principals: that of the running daemon, otherwise the file in the arguments. If
+// a change of the file in the arguments would have no effect, complains and returns the exit code.
 std::expected<KeysTarget, int> find_keys_target(const Call& call);
 
 }  // namespace fopd::client

@@ -25,13 +25,14 @@ struct LocalWorld {
     core::CancelSource& cancel;
 };
 
-// Attributes of a file that differ after its bytes have changed, or another file has taken its
+// Attributes of a file that show whether its bytes have changed, or another file has taken its
 // name.
 struct FileStamp {
     std::uint64_t size_bytes = 0;
     std::uint64_t inode = 0;
-    std::int64_t modified_ns = 0;  // Of the bytes. Since 1970; programs may set it to any time.
-    std::int64_t changed_ns = 0;   // Of the bytes, the owner, or other attributes.
+    // When the bytes were changed, since 1970. Programs may set it to any time.
+    std::int64_t modified_ns = 0;
+    std::int64_t changed_ns = 0;  // When the bytes, the owner or other attributes were changed.
     friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 FileStamp stamp_of(const struct stat& info);
@@ -51,15 +52,15 @@ public:
     bool repeats() const override { return is_regular_; }
     std::uint64_t size_bytes() const override { return size_bytes_; }
 
-    // REQUIRES: a regular file. Its stamp when it was opened.
+    // The stamp of the file when it was opened. REQUIRES: a regular file.
     const FileStamp& stamp() const { return stamp_; }
     // Whether every change after it was opened gives it another stamp. A change that follows
     // another one so soon that the clock of the file system stands still does not.
     bool is_settled() const { return is_settled_; }
-    // Its stamp now. Blocks. Fails with an errno.
+    // The present stamp of the file. Blocks. Fails with an errno.
     std::expected<FileStamp, int> stamp_now() const;
-    // After its bytes were read and sent: a failure, which names the file, if they were not those
-    // of one state of it. Otherwise its stamp now; that of a stream is empty.
+    // Called after the bytes were read and sent. Fails, with a text that names the file, if the
+    // file was changed meanwhile. Otherwise returns its present stamp, which is empty for a stream.
     Task<Outcome<FileStamp>> check_unchanged(std::uint64_t read_bytes) const;
     // For messages.
     const std::string& name() const { return name_; }
@@ -79,7 +80,7 @@ private:
     bool is_settled_ = false;
 };
 
-// Tells which file it is, whatever its names are.
+// Identifies a file independently of its names.
 struct FileId {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
@@ -102,7 +103,7 @@ public:
     };
     static std::expected<std::unique_ptr<LocalSink>, std::string> open_at(LocalWorld world,
                                                                           FileAt file);
-    // Drops the file unless it was finished.
+    // Removes the file if it was not finished.
     ~LocalSink() override;
 
     Task<Outcome<void>> write(std::span<const std::byte> from) override;

@@ -53,7 +53,7 @@ struct TreeFailure {
     enum class Cause : std::uint8_t {
         kServer,
         kFile,     // The words name the file.
-        kName,     // It cannot be the name of an object, or of a file.
+        kName,     // The name is not possible for an object, or for a file.
         kTooMany,  // More would be removed than the caller allows.
     };
     std::string name{};  // The object's name.
@@ -77,35 +77,36 @@ public:
     virtual void on_planned(const Planned& planned) = 0;
 };
 
-// A transfer of many objects; several objects are in flight at a time. Each is moved as a whole or
-// not at all; one that fails does not stop the others. An instance makes one transfer.
+// A transfer of many objects, with several in flight at a time. Each object is moved as a whole or
+// not at all. A failure of one object does not stop the others. An instance makes one transfer.
 //
-// When the cancel source of the options is cancelled, no more objects are begun, and those in
-// flight are given up. Then, and when the server has not answered many times in a row or refuses
-// the session, it ends early; with stops_at_quota also then.
+// When the cancel source of the options is cancelled, no more objects are begun, and objects in
+// flight are given up. The transfer also ends early when the server has not answered many times in
+// a row, when it refuses the session, or, with stops_at_quota, when an object does not fit the
+// quota.
 class TreeTransfer {
 public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
-        // So many more, while the server answers quickly. Each change waits for a flush of the
-        // disk, which it shares with all others that have come by then.
+        // So many more objects are in flight while the server answers quickly. Each change waits
+        // for a flush of the disk, and all changes that have arrived by then share the flush.
         std::uint32_t more_in_flight = 0;
         Duration patience{30s};  // The time limit of the server for one window of an object.
-        // Reports what would be moved, and changes nothing.
+        // Reports the objects that would be moved, and changes nothing.
         bool only_plans = false;
         // The objects or files that are not moved, because they exist already at the target.
         enum class Skip : std::uint8_t {
             kNothing,
-            kEqual,     // Those with certainly the same bytes.
-            kSameSize,  // Those with the same size, though their bytes may differ.
+            kEqual,     // Objects that certainly have the same bytes.
+            kSameSize,  // Objects with the same size; their bytes may differ.
         };
         Skip skip = Skip::kNothing;
-        // Ends early when an object does not fit the quota: the others would not, either.
+        // Ends early when an object does not fit the quota, because others would not fit, either.
         bool stops_at_quota = false;
         // With stops_at_quota: an object that does not fit the quota is tried again for a while,
         // since replaced objects free their space a moment after they were replaced.
         bool waits_for_quota = false;
-        // No more than so many are moved. None: all.
+        // The most objects that are moved. Nothing: all.
         std::optional<std::uint64_t> items_max{};
         core::CancelSource& cancel;
     };
@@ -118,7 +119,7 @@ public:
     std::uint64_t unchanged() const { return unchanged_; }
     // The bytes that were moved so far, also those of objects in flight.
     std::uint64_t moved_bytes() const;
-    // Why it ended early without being cancelled.
+    // Why the transfer ended early without being cancelled.
     enum class End : std::uint8_t {
         kNotEarly,
         kNoAnswer,
@@ -143,17 +144,18 @@ protected:
     TreeTransfer(const TreeTransfer&) = delete;
     TreeTransfer& operator=(const TreeTransfer&) = delete;
 
-    // None: that was all. Called again after it has returned.
+    // Returns the next item; nothing: there are no more. Called again after it has returned.
     virtual Task<std::optional<Item>> next() = 0;
     // Calls done() or fail(). True: done().
     virtual Task<bool> move(Item item) = 0;
-    // Whether it is there already, as the options say. REQUIRES: they skip something.
+    // Whether the item exists at the target already, by the rule in Options::Skip. REQUIRES: the
+    // options skip something.
     virtual Task<bool> is_there(const Item* item);
-    // In place of move() if the transfer only plans.
+    // Called instead of move() if the transfer only plans.
     virtual Task<void> plan(Item item);
 
-    // The next entry of a local tree; none: that was all. If the walk cannot go on, that is
-    // reported as a failure of `name`.
+    // The next entry of a local tree; nothing: there are no more. If the walk cannot continue,
+    // reports a failure of `name`.
     struct Failed {};
     Task<std::expected<std::optional<LocalEntry>, Failed>> next_entry(LocalWorld world,
                                                                       LocalWalk* walk,
@@ -191,7 +193,7 @@ private:
     Task<void> run_lane(Lane lane);
     // False: all other lanes have ended.
     Task<bool> wait_until_quick();
-    // An object that failed is not quick, however soon it did.
+    // A failed object does not count as quick, even if it failed soon.
     void note_speed(Instant begun, bool is_done);
     Task<std::optional<Item>> take_next();
 
@@ -200,13 +202,13 @@ private:
     std::uint64_t unchanged_ = 0;
     std::uint64_t taken_ = 0;
     std::set<const Transfer*> in_flight_;
-    std::uint32_t unanswered_ = 0;  // Since the last answer.
+    std::uint32_t unanswered_ = 0;  // Objects without an answer since the last answer.
     End early_end_ = End::kNotEarly;
     bool ended_ = false;
     bool is_taking_ = false;
     core::WaitQueue turns_;
-    std::uint32_t lanes_ = 0;  // Those that do not pause.
-    bool is_quick_ = false;    // The last object was.
+    std::uint32_t lanes_ = 0;  // The lanes that do not pause.
+    bool is_quick_ = false;    // The last object was quick.
     core::WaitQueue quick_turns_;
 };
 
@@ -232,10 +234,10 @@ private:
     Task<bool> is_there(const Item* item) override;
     Task<void> plan(Item item) override;
     Task<Outcome<ObjectInfo>> look_up(const std::string& name);
-    // None: it was stored, and counted.
+    // Nothing: the object was stored and counted.
     Task<std::optional<TreeFailure>> try_to_move(const Item* item);
-    // Tries again while the quota refuses it. One object at a time does so, so that several that
-    // fit one after the other do not refuse each other.
+    // Tries again while the quota refuses the object. Only one object at a time does this: several
+    // at once could refuse each other although each would fit after another.
     Task<std::optional<TreeFailure>> move_when_quota_allows(const Item* item, TreeFailure refused);
 
     LocalWorld world_;
@@ -247,16 +249,16 @@ private:
     std::vector<std::string>* names_ = nullptr;
     bool has_found_all_ = false;
     bool has_missed_some_ = false;
-    bool waits_for_quota_ = false;  // An object does.
+    bool waits_for_quota_ = false;  // An object waits for the quota.
     core::WaitQueue quota_turns_;
 };
 
 // Fetches the objects into a local tree. The path of a file is the rest of the name after the
 // prefix. If one object has the name of a directory that another one needs, the latter fails.
 //
-// With a list of blocked objects, an object is added to it instead of failing if its path in the
-// tree, or that of its directory, is taken by something of another type. After that has been
-// removed, a second transfer fetches the object.
+// With set_aside(), an object does not fail if a file of another type is at its path or at that of
+// its directory: it is added to the list of blocked objects. When the caller has removed such
+// files, a second transfer fetches these objects.
 class TreeGet final : public TreeTransfer {
 public:
     TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,
@@ -274,7 +276,8 @@ private:
     Task<std::optional<Item>> next() override;
     Task<bool> move(Item item) override;
     Task<bool> is_there(const Item* item) override;
-    // Moves it later instead of now. False: it is not blocked, or there is no list.
+    // Adds the object to the list of blocked objects if it is blocked. False: it is not blocked, or
+    // there is no list.
     Task<bool> set_aside_if_blocked(const Item* item);
     // The object that has the name of a directory of this path. Remembers the path.
     std::optional<std::string> find_file_above(const std::string& path);
@@ -287,7 +290,7 @@ private:
     std::set<std::string>* blocked_ = nullptr;
     const std::set<std::string>* only_ = nullptr;
     bool has_found_all_ = false;
-    // The earlier paths with which the last one begins. Each is longer than the one before it.
+    // The earlier paths that are the beginning of the last path, in ascending length.
     std::vector<std::string> beginnings_;
 };
 
@@ -310,7 +313,7 @@ private:
     const std::vector<std::string>* kept_ = nullptr;
 };
 
-// Removes the files of a local tree, and its empty directories, but those with the names.
+// Removes the files of a local tree, and its empty directories, except those with the given paths.
 class TreePrune final : public TreeTransfer {
 public:
     // The paths are sorted, and outlive the transfer.

@@ -39,16 +39,11 @@ std::vector<std::string_view> fields_of(std::string_view line) {
     }
 }
 
-template <typename Number>
-bool read_number(std::string_view text, Number& number) {
-    const auto read = core::whole_number<Number>(text);
-    if (read) number = *read;
-    return read.has_value();
-}
-
 bool read_stamp(std::span<const std::string_view> fields, FileStamp& stamp) {
-    return read_number(fields[0], stamp.size_bytes) && read_number(fields[1], stamp.inode) &&
-           read_number(fields[2], stamp.modified_ns) && read_number(fields[3], stamp.changed_ns);
+    return core::read_number(fields[0], stamp.size_bytes) &&
+           core::read_number(fields[1], stamp.inode) &&
+           core::read_number(fields[2], stamp.modified_ns) &&
+           core::read_number(fields[3], stamp.changed_ns);
 }
 
 std::string journal_text(const FileStamp& stamp) {
@@ -143,7 +138,7 @@ void PutJournal::read_line(std::string_view line) {
                     .collection = std::string(fields.size() == 10 ? fields[8] : ""),
                     .upload = {.fid = *fid}};
         if (!read_stamp(std::span(fields).subspan(kStampAt, 4), begun.stamp) ||
-            !read_number(fields[6], begun.upload.window_bytes)) {
+            !core::read_number(fields[6], begun.upload.window_bytes)) {
             return;
         }
         std::string path(fields.back());
@@ -152,7 +147,8 @@ void PutJournal::read_line(std::string_view line) {
         uploads_[std::move(path)] = std::move(begun);
     } else if (fields[0] == "sent" && fields.size() == 4) {
         UploadedWindow window;
-        if (read_number(fields[2], window.index) && read_number(fields[3], window.incarnation)) {
+        if (core::read_number(fields[2], window.index) &&
+            core::read_number(fields[3], window.incarnation)) {
             keep(*fid, window);
         }
     }

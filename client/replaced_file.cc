@@ -30,7 +30,7 @@ ReplacedFile::Problem problem_with(const std::string& path, int os_errno) {
             .words = file_words(path, os_errno)};
 }
 
-// For a file that cannot be made: names its directory if that is what is missing.
+// The problem of a file that cannot be created. Names the directory of the file if that is missing.
 ReplacedFile::Problem problem_making(const std::string& path, int os_errno) {
     ReplacedFile::Problem problem = problem_with(path, os_errno);
     const std::filesystem::path directory = std::filesystem::path(path).parent_path();

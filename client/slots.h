@@ -57,8 +57,8 @@ public:
     Task<Outcome<fabric::Answer>> ask_slot(std::uint16_t slot, fabric::CallRequest request,
                                            std::span<const std::byte> data = {});
 
-    // What is known about calls that wait for tape. It is kept up to date, which costs the server
-    // an answer every few seconds, once report_recalls() was called.
+    // The state of calls that wait for a tape. Updated only after report_recalls() was called,
+    // because that costs the server an answer every few seconds.
     struct TapeWait {
         std::uint32_t calls = 0;               // How many calls wait.
         std::optional<std::uint64_t> place{};  // How many recalls are to end before that of one.

@@ -32,10 +32,6 @@ namespace {
 
 using nlohmann::json;
 
-Duration in_nanoseconds(double seconds) {
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 timespec timespec_of(Duration span) {
     const Duration time = std::max(span, Duration::zero());
     return {.tv_sec = static_cast<time_t>(time / 1s),
@@ -246,7 +242,7 @@ std::expected<int, Answer> show_rates(const Call& call, Screen& screen) {
     if (!first) return end_of(std::move(first.error()));
     TopSample before = *std::move(first);
     std::uint64_t shown_count = 0;
-    while (screen.wait(in_nanoseconds(call.arguments.interval_s))) {
+    while (screen.wait(from_seconds(call.arguments.interval_s))) {
         auto next = look(call, screen);
         if (!next) return end_of(std::move(next.error()));
         TopSample now = *std::move(next);

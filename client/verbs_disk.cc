@@ -185,8 +185,8 @@ void declare_store_check(CLI::App& app, VerbArguments& arguments) {
         {.end = "End the running checks", .show = "Only show the progress or the result"});
 }
 
-// What is wrong, then where: the values in lines that fit, none of which is divided, and the name
-// in a line of its own, cut if it is too long.
+// The fault, then its location: the values, in lines that fit the width and are not broken within a
+// value, and the name in a line of its own, shortened if it is too long.
 std::string finding_lines(const json& finding) {
     std::string page = folded("  " + shown(finding.at("reason")), kFindingIndent);
     std::string line;

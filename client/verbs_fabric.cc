@@ -141,8 +141,7 @@ int run_ping(const Call& call) {
     if (const libfopd::Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {
         return complain_about_outcome(call, opened);
     }
-    const auto interval = std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(call.arguments.interval_s));
+    const auto interval = from_seconds(call.arguments.interval_s);
     Pings pings;
     int exit_code = kExitDone;
     client.connected({}, [&](const libfopd::Outcome& outcome) { pong.set(outcome, clock.now()); });
@@ -226,25 +225,22 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
     declare_explain(app, arguments);
 }
 
-Duration in_ns(double seconds) {
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 // The measurement, or the exit code after a complaint.
 using Measured = std::expected<std::unique_ptr<LoadResult>, int>;
 
 Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes,
                           Interrupts& interrupts) {
     const VerbArguments& asked = call.arguments;
-    auto done = run_load({.server = options_of(call),
-                          .op = op,
-                          .size_bytes = size_bytes,
-                          .explain = asked.explain,
-                          .depth = asked.depth,
-                          .jobs = asked.jobs,
-                          .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
-                          .window = in_ns(asked.seconds)},
-                         interrupts);
+    auto done =
+        run_load({.server = options_of(call),
+                  .op = op,
+                  .size_bytes = size_bytes,
+                  .explain = asked.explain,
+                  .depth = asked.depth,
+                  .jobs = asked.jobs,
+                  .warm_up = from_seconds(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
+                  .window = from_seconds(asked.seconds)},
+                 interrupts);
     if (!done) return std::unexpected(complain_about_outcome(call, done.error()));
     return std::move(*done);
 }
@@ -269,8 +265,8 @@ Measured measure_objects(const Call& call, ObjectOp op, Interrupts& interrupts) 
          .explain = asked.explain,
          .depth = asked.depth,
          .jobs = asked.jobs,
-         .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
-         .window = in_ns(asked.seconds),
+         .warm_up = from_seconds(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
+         .window = from_seconds(asked.seconds),
          .timeout = call.timeout,
          .durability = asked.durable ? fop::Durability::kDurable : fop::Durability::kBuffered,
          .pool = asked.pool,

@@ -27,10 +27,6 @@ int run_tape_verb(const Call& call) {
     return run_object_verb(call, Body);
 }
 
-double seconds_of(Duration span) {
-    return std::chrono::duration<double>(span).count();
-}
-
 // Does the same to each of the named objects, goes on after a failure, and prints the results as a
 // list. The exit code is that of the first failure.
 template <typename One>
@@ -104,7 +100,7 @@ nlohmann::ordered_json tape_json(const RecallInfo& info) {
     nlohmann::ordered_json requester = info.requester;
     if (info.requester.empty()) requester = nullptr;
     nlohmann::ordered_json expected;
-    if (info.expected_in) expected = seconds_of(*info.expected_in);
+    if (info.expected_in) expected = in_seconds(*info.expected_in);
     return {{"name", name},
             {"ticket", hex_of(info.fid)},
             {"size", info.size_bytes},
@@ -113,7 +109,7 @@ nlohmann::ordered_json tape_json(const RecallInfo& info) {
             {"priority", info.priority},
             {"requester", requester},
             {"medium", info.cartridge},
-            {"age_s", seconds_of(info.age)},
+            {"age_s", in_seconds(info.age)},
             {"expected_s", expected}};
 }
 

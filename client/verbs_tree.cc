@@ -237,8 +237,8 @@ Task<std::optional<std::uint64_t>> sum_of_objects(ObjectRun* run) {
 
 struct QuotaQuestion {
     std::string pool{};
-    // The server is asked for quotas and their use. Else it is asked to begin an upload, which it
-    // refuses also when the pool is full for an owner who may not see the quota of the pool.
+    // Asks the server for quotas and their use only. False: asks it to begin an upload. The server
+    // refuses this if the pool is full, also for an owner who may not see the quota of the pool.
     bool only_reads = false;
 };
 

@@ -186,6 +186,22 @@ Task<int> repack(ObjectRun* run) {
     co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
 }
 
+// Orders the work on the cartridges, and prints it as a list, in JSON with the name `list_name`.
+Task<int> work_on_all(ObjectRun* run, Kind kind, const char* list_name,
+                      std::vector<std::string> barcodes) {
+    std::vector<std::string> copy = barcodes;
+    const auto works = co_await order_work(run, kind, std::move(copy));
+    if (!works) co_return run->complain_about(run->arguments.medium, works.error());
+    say_what_goes_on(*run, *works);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < works->size(); ++i) {
+        list.push_back(work_json(barcodes[i], (*works)[i]));
+    }
+    const auto page = [&list, kind] { return page_of(list, kind); };
+    const int printed = show(run->call, dumped({{list_name, list}}), page);
+    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+}
+
 // The cartridge that --medium names, or the readable cartridges of the pool.
 Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
@@ -208,17 +224,7 @@ Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
 Task<int> scrub_media(ObjectRun* run) {
     auto barcodes = co_await media_to_scrub(run);
     if (!barcodes) co_return run->complain_about(barcodes.error());
-    std::vector<std::string> copy = *barcodes;
-    const auto works = co_await order_work(run, Kind::kScrub, std::move(copy));
-    if (!works) co_return run->complain_about(run->arguments.medium, works.error());
-    say_what_goes_on(*run, *works);
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < works->size(); ++i) {
-        list.push_back(work_json((*barcodes)[i], (*works)[i]));
-    }
-    const auto page = [&list] { return page_of(list, Kind::kScrub); };
-    const int printed = show(run->call, dumped({{"scrubs", list}}), page);
-    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+    co_return co_await work_on_all(run, Kind::kScrub, "scrubs", *std::move(barcodes));
 }
 
 // The cartridge that is named, or all whose objects this node does not know; to show or to end it,
@@ -255,17 +261,7 @@ Task<int> rescue_media(ObjectRun* run) {
     }
     auto barcodes = co_await media_to_rescue(run);
     if (!barcodes) co_return run->complain_about(barcodes.error());
-    std::vector<std::string> copy = *barcodes;
-    const auto works = co_await order_work(run, Kind::kRescue, std::move(copy));
-    if (!works) co_return run->complain_about(asked.medium, works.error());
-    say_what_goes_on(*run, *works);
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < works->size(); ++i) {
-        list.push_back(work_json((*barcodes)[i], (*works)[i]));
-    }
-    const auto page = [&list] { return page_of(list, Kind::kRescue); };
-    const int printed = show(run->call, dumped({{"rescues", list}}), page);
-    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+    co_return co_await work_on_all(run, Kind::kRescue, "rescues", *std::move(barcodes));
 }
 
 }  // namespace

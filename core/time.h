@@ -40,6 +40,10 @@ using std::chrono_literals::operator""h;
 constexpr double in_seconds(Duration span) {
     return std::chrono::duration<double>(span).count();
 }
+// The other way, rounded towards zero.
+constexpr Duration from_seconds(double seconds) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
 
 // The end of a wait of `span` that starts at `from`; kNever instead of an overflow.
 constexpr Instant after(Instant from, Duration span) {

@@ -21,4 +21,12 @@ std::optional<Number> whole_number(std::string_view text, int base = 10) {
     return number;
 }
 
+// Reads all of `text` as a decimal number. False: `number` is unchanged.
+template <std::integral Number>
+bool read_number(std::string_view text, Number& number) {
+    const auto read = whole_number<Number>(text);
+    if (read) number = *read;
+    return read.has_value();
+}
+
 }  // namespace fopd::core

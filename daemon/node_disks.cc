@@ -541,7 +541,8 @@ DiskReport NodeDisks::report_of(std::size_t index) const {
     DiskReport report = daemon::report_of(*disks_[index], known_[index]);
     const SlotEntry* const entry = entry_of(report);
     if (entry == nullptr) return report;
-    // The table is written now and then; an open disk knows what was found since.
+    // The table is written only from time to time. An open disk also knows the damage that was
+    // found since.
     const bool knows_more = is_open(disks_[index]->stage()) && !damage_[index].is_released();
     report.damaged_blocks = knows_more
                                 ? damage_[index].damaged_blocks(*entry, disks_[index]->figures())

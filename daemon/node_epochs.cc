@@ -17,8 +17,8 @@ constexpr Duration kFilePatience = 2s;
 eh::EpochRules rules_of(const eh::EpochSettings& settings) {
     eh::EpochRules rules = lrs::epoch_rules(settings.timeout);
     if (settings.kind == eh::EpochSettings::Kind::kPeers) {
-        // Who does not confirm the beginning of an epoch is evicted after twice the grace; another
-        // root may begin the next epoch when this one has been silent.
+        // A member that does not confirm the start of an epoch is evicted after twice the grace. If
+        // the root is silent for `root_silent`, another root may begin the next epoch.
         rules.left_out_after = std::min(2 * settings.grace_in_force(), settings.root_silent);
     }
     return rules;

@@ -29,13 +29,6 @@ std::optional<std::string_view> take_until(std::string_view& rest, char end) {
     return taken;
 }
 
-template <typename Number>
-bool read_number(std::string_view text, Number& number) {
-    const auto read = core::whole_number<Number>(text);
-    if (read) number = *read;
-    return read.has_value();
-}
-
 // One word behind the pool. False if it is damaged. A word that a later version writes is ignored.
 bool read_word(std::string_view word, SlotEntry& entry) {
     const auto use = std::ranges::find(kUseWords, word, &UseWord::word);
@@ -46,8 +39,8 @@ bool read_word(std::string_view word, SlotEntry& entry) {
     const auto key = take_until(word, '=');
     if (!key || key->empty() || word.empty()) return false;
     if (*key == "device") entry.device = word;
-    if (*key == "scrubbed") return read_number(word, entry.scrubbed_at_s);
-    if (*key == "damaged") return read_number(word, entry.damaged_blocks);
+    if (*key == "scrubbed") return core::read_number(word, entry.scrubbed_at_s);
+    if (*key == "damaged") return core::read_number(word, entry.damaged_blocks);
     if (*key != "path") return true;
     auto path = core::percent_decoded(word);
     if (path) entry.path = *std::move(path);
@@ -60,7 +53,7 @@ std::optional<SlotEntry> parse_line(std::string_view line) {
     if (!number || !disk) return std::nullopt;
     const auto id = devices::parse_id(*disk);
     SlotEntry entry;
-    if (!id || !read_number(*number, entry.slot)) return std::nullopt;
+    if (!id || !core::read_number(*number, entry.slot)) return std::nullopt;
     entry.disk = *id;
     const auto pool = take_until(line, ' ');
     entry.pool = pool.value_or(line);

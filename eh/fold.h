@@ -15,8 +15,9 @@
 
 namespace fopd::eh {
 
-// Makes one participant of a node's localities: the node is ready for an epoch, with their combined
-// data, when all of them are. Used on one reactor only; outlives its ends.
+// Lets the localities of a node take part in epochs as one participant. When all localities are
+// ready for an epoch, the fold combines their data and asks the node's handler for the epoch. Lives
+// on one reactor. Outlives its ends, of which each locality has one.
 class LocalityFold final : Participant {
 public:
     class End;
@@ -31,9 +32,9 @@ private:
     struct Seat {
         End* end = nullptr;
         enum class State : std::uint8_t {
-            kInEpoch,  // Not ready for the next one.
-            kReady,    // Its data wait for those of the others.
-            kAsked,    // Its data are part of what the node has contributed.
+            kInEpoch,  // It is in the present epoch, and not ready for the next one.
+            kReady,    // It is ready, and waits until the others are.
+            kAsked,    // The node has contributed its data, and waits for the epoch.
             kLeftOut,  // It was not ready in time. The others do not wait for it.
         };
         State state = State::kReady;
@@ -59,7 +60,7 @@ private:
     EpochHandler& node_;
     const EpochRules rules_;
     Timeout timeout_;
-    EpochNumber epoch_ = kFirstEpoch;  // Of the node.
+    EpochNumber epoch_ = kFirstEpoch;  // The node's epoch.
     Instant begun_at_{};               // When that epoch began.
     bool is_asking_ = false;           // The node waits for the next epoch.
     std::vector<Seat> seats_;
@@ -78,7 +79,7 @@ public:
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
 
-    // Waits until the fold uses nothing of it any more. REQUIRES: the participant has left.
+    // Waits until the fold does not use this end any more. REQUIRES: the participant has left.
     Task<void> close();
 
 private:
@@ -91,12 +92,12 @@ private:
             : RoundTrip(here, there), end_(end) {}
 
         void go() { depart(); }
-        // On the fold's reactor.
+        // Called on the fold's reactor.
         void answer(Result<EpochNumber> epoch, std::span<const std::byte> data);
         std::span<std::byte> data() { return std::span(data_).first(size_bytes_); }
 
         Result<EpochNumber> epoch = kFirstEpoch;
-        std::uint64_t ask = 0;  // The number of the next_epoch() that it belongs to.
+        std::uint64_t ask = 0;  // The number of the call of next_epoch() to which it belongs.
         void put(std::span<const std::byte> data);
 
     private:
@@ -129,13 +130,14 @@ private:
     void on_answer();
 
     LocalityFold& fold_;
-    EpochNumber epoch_ = kFirstEpoch;  // Of the participant; kFirstEpoch: it is in none.
-    Participant* waiting_ = nullptr;   // Set while it waits for the next epoch.
-    std::uint64_t asks_ = 0;           // Calls of next_epoch().
-    bool has_more_ = false;            // `next_` has to be sent.
-    bool is_leaving_ = false;          // The fold has to be told that the participant has left.
-    bool is_known_ = false;            // The fold knows of the participant.
-    bool calling_ = false;             // on_epoch() is running.
+    // The participant's epoch; kFirstEpoch: it takes part in none.
+    EpochNumber epoch_ = kFirstEpoch;
+    Participant* waiting_ = nullptr;  // Set while it waits for the next epoch.
+    std::uint64_t asks_ = 0;          // Calls of next_epoch().
+    bool has_more_ = false;           // `next_` has to be sent.
+    bool is_leaving_ = false;         // The fold has to be told that the participant has left.
+    bool is_known_ = false;           // The fold knows of the participant.
+    bool calling_ = false;            // on_epoch() is running.
     std::size_t next_bytes_ = 0;
     std::array<std::byte, kEpochBytesMax> next_{};
     Ready ready_;

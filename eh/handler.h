@@ -23,21 +23,21 @@ struct EpochRules {
     // Starts when the first participant is ready for the next epoch. Participants that are not
     // ready when it expires are left out of that epoch.
     Duration timeout = 5s;
-    // The least time from the beginning of an epoch until one of its participants can be left out
-    // of the next one, if that is less than the timeout.
+    // A participant can be left out of the next epoch at the earliest when this time, or the
+    // timeout if that is shorter, has passed since the present epoch began.
     Duration left_out_after = Duration::max();
     // Combines the data of two participants into one result, as long as the shorter of them. Must
     // be associative and commutative. `into` may be the same memory as `one`. Null: participants
     // contribute no data.
     void (*combine)(std::span<std::byte> into, std::span<const std::byte> one,
                     std::span<const std::byte> other) = nullptr;
-    // Data are cut to a multiple of this, so that a number is never cut in two.
+    // Data are shortened to a multiple of this many bytes, so that no number is cut in two.
     std::size_t granule = 1;
     // Converts data from a participant of the other byte order to this host's order.
     void (*swap_bytes)(std::span<std::byte> data) = nullptr;
 };
 
-// Why next_epoch() refuses a call at once.
+// The errors with which next_epoch() refuses a call at once.
 inline constexpr Error kTooMuchData{
     .code = Errc::kInvalid, .os_errno = EMSGSIZE, .context = "too much data"};
 inline constexpr Error kAlreadyWaiting{

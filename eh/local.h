@@ -13,21 +13,23 @@
 
 namespace fopd::eh {
 
-// Epochs of a participant without peers: each epoch begins as soon as the participant is ready.
-// Their numbers come from blocks that are reserved in a file, so that they grow over restarts; the
-// first epoch waits for that, and a file that fails is tried again.
+// The epoch handler of a participant without peers: each epoch begins as soon as the participant is
+// ready. Numbers of epochs are reserved in blocks in a file, so that they also increase over
+// restarts. The first epoch waits until the first block is reserved. If the file fails, the handler
+// tries again.
 class LocalEpochHandler final : public EpochHandler, SmallFileUser, core::Timer {
 public:
-    // All outlive it.
+    // All members outlive the handler.
     struct Numbers {
         core::Reactor& reactor;
         core::EventSink& events;
         SmallFile& file;  // Keeps the last number that may have been used.
     };
-    // The numbers that are reserved at a time. The next ones are reserved while a quarter is left.
+    // How many numbers are reserved at a time. The next block is reserved when less than a quarter
+    // is left.
     static constexpr EpochNumber kBlock = 1 << 20;
 
-    // Without `numbers` they begin with 1, and no epoch waits.
+    // Without `numbers` epochs are numbered from 1, and no epoch waits.
     explicit LocalEpochHandler(EpochRules rules = {}, std::optional<Numbers> numbers = {});
     LocalEpochHandler(const LocalEpochHandler&) = delete;
     LocalEpochHandler& operator=(const LocalEpochHandler&) = delete;
@@ -56,21 +58,22 @@ private:
     const EpochRules rules_;
     const std::optional<Numbers> numbers_;
     EpochNumber epoch_ = kFirstEpoch;
-    bool is_member_ = false;        // The participant is in that epoch.
+    bool is_member_ = false;        // The participant takes part in epoch_.
     Participant* ready_ = nullptr;  // Set while it waits for the next epoch.
     bool calling_ = false;          // on_epoch() is running.
     std::size_t size_bytes_ = 0;    // The size of the data for the next epoch.
     std::array<std::byte, kEpochBytesMax> data_{};
 
     EpochNumber reserved_ = 0;  // Numbers up to this one may be used.
-    EpochNumber written_ = 0;   // The file may have this one: it is being written, or has failed.
-    bool is_read_ = false;      // The file has been read.
+    // The file may contain this number: its write is in flight, or has failed.
+    EpochNumber written_ = 0;
+    bool is_read_ = false;  // The file has been read.
     bool file_busy_ = false;
-    bool file_failed_ = false;  // Its last failure was reported, and it has not worked since.
+    bool file_failed_ = false;  // The last failure was reported, and no call has succeeded since.
     bool stopped_ = false;
     Instant called_at_{};
     Instant armed_at_{};
-    Instant file_not_before_{};  // The next try, after a failure.
+    Instant file_not_before_{};  // No try before this time, after a failure.
 };
 
 }  // namespace fopd::eh

@@ -12,15 +12,16 @@
 
 namespace fopd::eh {
 
-// Both block. kNotFound if there is none.
+// Reads a whole file. Blocks. kNotFound: there is no such file.
 Result<std::vector<std::byte>> read_small_file(const std::string& path);
-// Durable when it returns: written beside, synced, renamed, and the directory synced.
+// Replaces a file durably: writes a new file beside it, syncs that, renames it, and syncs the
+// directory. Blocks.
 Replaced replace_small_file(const std::string& path, std::span<const std::byte> bytes);
 
 // A small file of a file system. Its calls block, so they run on threads of an Offload.
 class PosixSmallFile final : public SmallFile {
 public:
-    // Both outlive it. The user is answered on `reactor`.
+    // `reactor` and `offload` outlive the file. The user is answered on `reactor`.
     PosixSmallFile(core::Reactor& reactor, core::Offload& offload, std::string path)
         : reactor_(reactor), offload_(offload), path_(std::move(path)) {}
 

@@ -52,15 +52,15 @@ struct EpochSettings {
     Store store{};
     std::vector<Node> members{};
 
-    // `grace`, or what follows from the timeout.
+    // `grace`, or if that is not set, the value that is derived from the timeout.
     Duration grace_in_force() const;
     // Null if there is no member of that name.
     const Node* find(std::string_view name) const;
-    // Whether a daemon that is not in `members` may take part.
+    // Whether daemons that are not in `members` may take part.
     bool is_open() const { return members.empty(); }
 };
 
-// What the other sections of the configuration say about this node.
+// The facts about this node that are in other sections of the configuration.
 struct OwnNode {
     std::string name{};
     std::vector<fabric::Address> listen{};
@@ -68,22 +68,23 @@ struct OwnNode {
 
 config::Section<EpochSettings> epoch_section();
 
-// Whether another machine can connect to it.
+// Whether other machines can connect to the address.
 bool is_reachable(const fabric::Address& address);
 
-// Mistakes that only the name and the addresses of this node show; empty if there are none.
+// The mistakes in the section that can be seen only together with this node's name and addresses;
+// empty if there are none.
 std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const OwnNode& node);
 
-// The address at which the other members reach this node: the one in `members`, or else `address`,
-// or else the first at which it listens and to which another machine can connect. Empty if there is
-// none.
+// The address at which the other members reach this node: its address in `members`. If that has
+// none: `address`. If that is not set: the first address at which the node listens and to which
+// other machines can connect. Empty if there is none.
 std::optional<fabric::Address> own_address(const EpochSettings& settings, const OwnNode& node);
 
 // REQUIRES: kind peers with etcd.
 EtcdStoreOptions etcd_options(const EpochSettings::Store& store, std::string password);
 
-// The options of this node as a member. `parts_hash`: members with another one are refused.
-// REQUIRES: kind peers, and check_epochs() found no mistake.
+// The options of this node as a member. Members with another `parts_hash` are refused. REQUIRES:
+// kind peers, and check_epochs() found no mistake.
 peers::MemberOptions member_options(const EpochSettings& settings, const EpochRules& rules,
                                     std::uint64_t parts_hash);
 

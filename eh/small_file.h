@@ -11,7 +11,8 @@ namespace fopd::eh {
 // Why a file was not replaced.
 struct NotReplaced {
     Error error{.code = Errc::kIo};
-    bool has_old_bytes = false;  // Certainly; otherwise it has the old bytes or the new ones.
+    // The file certainly has its old bytes. False: it has the old or the new bytes.
+    bool has_old_bytes = false;
 };
 using Replaced = std::expected<void, NotReplaced>;
 
@@ -26,8 +27,8 @@ protected:
     ~SmallFileUser() = default;
 };
 
-// A small file that is replaced as a whole, durably. One call at a time; answered later, never
-// within the call. When its owner has closed it, calls are not answered.
+// A small file that is replaced as a whole, durably. One call is in flight at a time. The user is
+// answered later, never within the call, and not at all after the owner of the file has closed it.
 class SmallFile {
 public:
     virtual ~SmallFile() = default;

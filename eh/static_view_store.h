@@ -9,8 +9,8 @@
 
 namespace fopd::eh {
 
-// Keeps the newest view in a file of the one node that is root. There is no fail-over: while that
-// node is down, no epoch begins.
+// Keeps the newest view in a file of one node, which is always the root. No other node takes over:
+// while that node is down, no epoch begins.
 class StaticViewStore final : public ViewStore, SmallFileUser {
 public:
     explicit StaticViewStore(SmallFile& file) : file_(file) {}
@@ -24,7 +24,7 @@ private:
     void on_file_replaced(Replaced replaced) override;
 
     SmallFile& file_;
-    ViewStoreUser* user_ = nullptr;  // Of the call in flight.
+    ViewStoreUser* user_ = nullptr;  // The user of the call in flight.
     ViewNumber expected_ = 0;
     ViewHandle next_;  // Null: a read is in flight.
 };

@@ -19,7 +19,7 @@ using ViewNumber = std::uint64_t;
 // Counts the times a member joined; durable before it is used, so none is used twice.
 using Incarnation = std::uint64_t;
 
-// No view has numbers above these, and no honest daemon gets near them.
+// The largest numbers that a view may have. No honest daemon gets near them.
 inline constexpr EpochNumber kEpochMax = EpochNumber{1} << 62;
 inline constexpr Incarnation kIncarnationMax = Incarnation{1} << 62;
 
@@ -37,14 +37,16 @@ struct RosterEntry {
     bool operator==(const RosterEntry&) const = default;
 };
 
-// An epoch that began: its number and the combined data, and the reduction that made them.
+// An epoch that began: its number, its combined data, and the view and round in which these were
+// combined.
 struct StartRecord {
     ViewNumber view = 0;  // 0: no epoch.
     std::uint32_t round = 0;
     EpochNumber epoch = 0;
     std::uint32_t count = 0;  // Contributions in the data.
     std::vector<std::byte> data{};
-    bool is_foreign = false;  // The data are in the other byte order. Never in a member's state.
+    // The data are in the byte order of the other kind of host. Never true in a member's state.
+    bool is_foreign = false;
 
     bool operator==(const StartRecord&) const = default;
 };
@@ -58,7 +60,7 @@ struct ViewWriter {
     bool operator==(const ViewWriter&) const = default;
 };
 
-// A member that is in no roster any more.
+// A member that was in an earlier roster, and is not in the present one.
 struct GoneMember {
     std::string name{};
     Incarnation incarnation = 0;  // Neither this nor a lower one is admitted again.
@@ -67,8 +69,8 @@ struct GoneMember {
 };
 inline constexpr std::size_t kGoneMax = 64;
 
-// The members, and the epoch numbers that the root may issue. Changed only by a compare-and-swap of
-// the view store, from one number to the next.
+// The members, and the epoch numbers that the root may issue. A view never changes: a
+// compare-and-swap of the view store replaces it by the view with the next number.
 struct View {
     ViewNumber number = 0;
     std::vector<RosterEntry> roster{};  // The root first; the order makes the tree.
@@ -77,7 +79,8 @@ struct View {
     StartRecord carry{};  // The newest epoch that members of earlier views may have begun.
     std::uint64_t rules_hash = 0;
     ViewWriter writer{};
-    std::vector<GoneMember> gone{};  // The last that went; a delayed request to join may be theirs.
+    // The members that left last. A delayed request to join may be from one of them.
+    std::vector<GoneMember> gone{};
 
     bool operator==(const View&) const = default;
 };
@@ -87,7 +90,8 @@ std::vector<std::byte> encode_view(const View& view);
 // kCorrupt if the bytes are not exactly one view with a lawful roster.
 Result<View> decode_view(std::span<const std::byte> bytes);
 
-// Sets next.gone, from the roster and the gone of `old`.
+// Sets next.gone: the members in old.gone and in the roster of `old` that are not in the roster of
+// `next`. Keeps the newest kGoneMax.
 void note_gone(const View& old, View& next);
 
 // A view that a store has committed. Immutable and shared.
@@ -104,11 +108,11 @@ public:
     const RosterEntry& at(std::size_t position) const { return view_.roster[position]; }
     std::optional<std::size_t> find(std::string_view name) const;
     std::optional<std::size_t> find(std::string_view name, Incarnation incarnation) const;
-    // The highest incarnation of this name that is gone; 0: not known to be.
+    // The highest incarnation of the member with this name that has left; 0: none is known.
     Incarnation gone(std::string_view name) const;
     // How many members contribute to epochs.
     std::size_t participants() const { return size() - (empty() || root().takes_part ? 0U : 1U); }
-    // The bytes of encode_view(), made once.
+    // The bytes of encode_view(), which are made only once.
     const std::vector<std::byte>& bytes() const { return bytes_; }
 
 private:
@@ -118,18 +122,19 @@ private:
 };
 using ViewHandle = std::shared_ptr<const CommittedView>;
 
-// How a view follows from an earlier one; small when the rosters are nearly the same.
+// The changes by which a view follows from an earlier one, its base. Small when the rosters are
+// nearly the same.
 struct ViewDifference {
     ViewNumber base = 0;
     std::vector<std::uint32_t> first{};    // Positions in the base, of the members that come first.
     std::vector<std::uint32_t> removed{};  // Ascending.
-    std::vector<RosterEntry> added{};      // Behind those that stay.
+    std::vector<RosterEntry> added{};      // The new members. They follow the members that stay.
     View rest{};                           // Everything but the roster.
 
     bool operator==(const ViewDifference&) const = default;
 };
 
-// Null if the order of `next` does not follow from `base`.
+// Nothing if the order of the members in `next` cannot be described as a difference.
 std::optional<ViewDifference> difference(const View& base, const View& next);
 // kCorrupt if the difference does not fit the base.
 Result<View> apply(const View& base, const ViewDifference& difference);

@@ -7,9 +7,10 @@
 
 namespace fopd::eh {
 
-// The outcome of a compare-and-swap. After kUnknown it may have happened, may happen still, or
-// never: reading the store until it has a newer view tells, by the view's writer. kNo: the view was
-// not written and will not be, also by no earlier swap of the same view.
+// The outcome of a compare-and-swap. kNo: the view is not written and will not be, also not by an
+// earlier swap of the same view. kUnknown: the view may have been written, may be written later, or
+// never. The caller reads the store until it has a newer view; the `writer` of that view tells
+// whether the swap has succeeded.
 enum class Swapped : std::uint8_t { kYes, kNo, kUnknown };
 
 // Receives the outcome of a call of a ViewStore.
@@ -29,11 +30,12 @@ class ViewStore {
 public:
     virtual ~ViewStore() = default;
 
-    // Whether any member may become root, as it reaches the store; or only the one that has it.
+    // Whether all members reach the store, so that each of them can become root. False: only one
+    // member does.
     virtual bool is_shared() const = 0;
     virtual void read(ViewStoreUser& user) = 0;
-    // Writes `next` if the newest view has the number `expected`, 0 being none.
-    // REQUIRES: next->number() == expected + 1.
+    // Writes `next` if the newest view in the store has the number `expected`; 0: if the store has
+    // no view. REQUIRES: next->number() == expected + 1.
     virtual void swap(ViewNumber expected, ViewHandle next, ViewStoreUser& user) = 0;
 };
 

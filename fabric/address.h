@@ -12,14 +12,14 @@ namespace fopd::fabric {
 // The port that daemons listen at and clients connect to by default.
 inline constexpr std::uint16_t kDefaultPort = 31470;
 
-// The schemes of addresses: the way that bytes travel.
+// The schemes of addresses. A scheme names the transport that carries the bytes.
 inline constexpr const char* kTcpScheme = "tcp";         // Over the kernel's TCP.
 inline constexpr const char* kVerbsScheme = "verbs";     // RDMA, by libfabric.
 inline constexpr const char* kOfiTcpScheme = "ofi+tcp";  // TCP, by libfabric's provider.
 inline constexpr const char* kMemScheme = "mem";         // Within the process; hosts are names.
 
-// "tcp://10.0.0.5:31470/3": how, where, and which locality of the node; without the last part the
-// node chooses.
+// An address such as "tcp://10.0.0.5:31470/3": the scheme, the host and port, and the locality of
+// the node. Without a locality the node chooses one.
 struct Address {
     std::string scheme = kTcpScheme;
     std::string host;  // An IPv6 address has no brackets here.

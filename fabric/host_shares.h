@@ -10,9 +10,10 @@
 
 namespace fopd::fabric {
 
-// Divides a limited number of places for connections among hosts, so that one host cannot take all:
-// a host may have as many as are left for others. One host alone gets half of all places, the next
-// one half of the rest. Key identifies a host, Data is the state that the user keeps for it.
+// Divides a limited number of places for connections among hosts, so that one host cannot take all
+// of them. A host may have as many places as are free: the first host gets at most half of all
+// places, the next host at most half of the rest. Key identifies a host. Data is the state that the
+// user keeps for a host.
 template <typename Key, typename Data>
 class HostShares {
 public:
@@ -42,8 +43,8 @@ public:
     bool may_take(const Host* host) const {
         return (host == nullptr ? 0 : host->count_) < count_max_ - taken_;
     }
-    // Also for a host that has its share already: the user may exchange one of its places for
-    // another. REQUIRES: a place is left.
+    // Takes a place for a host, also if the host has its share already: the user may free another
+    // of the host's places first. REQUIRES: a place is free.
     Host& take(const Key& key) {
         ENSURE(taken_ < count_max_);
         const auto [at, is_new] = hosts_.try_emplace(key);

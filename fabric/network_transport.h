@@ -12,15 +12,16 @@
 
 namespace fopd::fabric {
 
-// The schemes of addresses that other hosts can be reached by: "tcp", "verbs" and "ofi+tcp".
+// Whether addresses with this scheme reach other hosts: "tcp", "verbs" and "ofi+tcp".
 bool is_network_scheme(std::string_view scheme);
-// Whether a stranger's bytes reach libfabric's tcp provider, which trusts them (docs/security.md).
+// Whether bytes from peers that have not authenticated reach libfabric's tcp provider, which does
+// not validate them (docs/security.md).
 bool trusts_strangers(std::string_view scheme);
 
-// Finds out whether a transport could listen at the address: fails as its listen() would, and holds
-// nothing on return. Waits for an address that a killed process still holds, and blocks meanwhile.
-// Addresses of adapters (`verbs`) are not tried. REQUIRES: the address has such
-// a scheme.
+// Tests whether a transport could listen at the address. Fails with the error of its listen(), and
+// holds nothing on return. If a killed process still holds the address, blocks until it is free.
+// Does not test addresses of RDMA adapters (`verbs`). REQUIRES: is_network_scheme() is true for the
+// scheme of the address.
 Result<void> try_address(const Address& address);
 
 // The transport for addresses with this scheme: `tcp` is our own over plain sockets, `verbs` and

@@ -18,7 +18,7 @@ struct OfiPlugIn {
 };
 
 inline constexpr const char* kOfiPlugInFile = "fopd-ofi.so";
-// The name of the exported OfiPlugIn. It changes when `build` is not its first member any more.
+// The name of the exported OfiPlugIn. It must be changed if `build` is no longer the first member.
 inline constexpr const char* kOfiPlugInSymbol = "fopd_ofi_plug_in_1";
 
 }  // namespace fopd::fabric

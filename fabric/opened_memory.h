@@ -9,7 +9,8 @@
 
 namespace fopd::fabric {
 
-// The memory that a machine has opened to its peers, by key. A remote address is an offset into it.
+// The memory regions that a machine has opened to its peers, by key. A remote address is an offset
+// into the region.
 class OpenedMemory {
 public:
     // False if the key is in use.
@@ -19,8 +20,8 @@ public:
     // From now on, memory that find() returns for this key must not be touched. REQUIRES: the key
     // is in use.
     void take_back(std::uint64_t key);
-    // The `count` bytes at an address that a peer names; nothing if they are not opened for this
-    // use.
+    // The `count` bytes at an address from a peer. Nothing if these bytes are not open, or not for
+    // this kind of access.
     struct Found {
         std::span<std::byte> bytes;
         bool is_taken_back = false;

@@ -10,7 +10,7 @@
 
 namespace fopd::fabric {
 
-// A socket's address, as the kernel has it.
+// The address of a socket in the form of system calls.
 struct SocketAddress {
     sockaddr_storage storage{};
     socklen_t size = sizeof(sockaddr_storage);
@@ -19,12 +19,14 @@ struct SocketAddress {
     const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-// kInvalid unless the address has this scheme and a numeric host; resolving a name would block.
+// Converts an address for system calls. kInvalid: the address has another scheme, or its host is a
+// name, because resolving names would block.
 Result<SocketAddress> socket_address(const Address& address, const std::string& scheme);
-// A socket that listens at the address. kBusy: the address is in use.
+// Makes a socket that listens at the address. kBusy: the address is in use.
 Result<core::OwnedFd> listening_socket(const Address& address, const std::string& scheme,
                                        int backlog);
-// The host is "unknown" if there is no address, or one that is not of the Internet.
+// Converts an address from a system call. The host is "unknown" if `address` is null or is not an
+// IP address.
 Address address_of(const std::string& scheme, const sockaddr* address, std::size_t size_bytes);
 
 }  // namespace fopd::fabric

@@ -103,12 +103,13 @@ public:
     // Writes the local memory into the peer's.
     virtual void write(TransferOp& op) = 0;
 
-    // Gives up a transfer: from the return on its memory is not touched any more. It completes as
-    // kCancelled from the next poll(), or as it ended if it had ended before, and the connection
-    // goes on. The memory of a peer that the transfer writes to may have got all bytes, some, or
-    // some and zeros. False: nothing has changed, and only the end of the connection gives the
-    // memory back before the transfer has completed. `ofi` cannot give up transfers; `tcp` cannot
-    // while the peer has not answered kGivenUpMax others. REQUIRES: the transfer is in flight here.
+    // Gives up a transfer. When this returns true, the local memory of the transfer is not used any
+    // more, and the connection stays open. The transfer completes in the next poll(): as
+    // kCancelled, or with its result if it had ended already. If it writes, the peer's memory may
+    // contain all of the bytes, a part of them, or a part and zeros. False: nothing has changed;
+    // until the transfer has completed, only the end of the connection releases the memory. `ofi`
+    // cannot give up transfers, `tcp` cannot if kGivenUpMax others were given up and not answered.
+    // REQUIRES: the transfer is in flight on this connection.
     virtual bool give_up(TransferOp& /*transfer*/) { return false; }
 
     // Ends the connection, also one that is still being made. All operations in flight complete as
@@ -116,11 +117,11 @@ public:
     // can no longer reach memory that was opened to it. Idempotent.
     virtual void close() = 0;
 
-    // The peer has proved its identity: from now on it may send messages as long as a receive
-    // buffer, and as many as it likes. Before that, `tcp` ends a connection whose peer sends more
-    // than kFirstMessagesMax, or one longer than kFirstMessageBytesMax, so that a stranger costs
-    // little; other transports have no such limits. Peers with the same `principal` share the
-    // memory that `tcp` has for incomplete messages. Called once.
+    // The peer has proved its identity. From now on it may send any number of messages, each as
+    // long as a receive buffer. Before this call, `tcp` ends a connection whose peer sends more
+    // than kFirstMessagesMax messages, or one longer than kFirstMessageBytesMax, so that a peer
+    // that has not authenticated uses little memory. Other transports have no such limits. Peers
+    // with the same `principal` share the memory of `tcp` for incomplete messages. Called once.
     virtual void trust_peer(const std::string& /*principal*/) {}
 
     // Encrypts all messages sent after this call, and accepts only encrypted messages after the one
@@ -138,11 +139,11 @@ public:
     virtual std::string peer() const = 0;
 };
 
-// How long the messages of a peer may be, and how many, before trust_peer().
+// The limits for the messages of a peer before trust_peer(): the length of each, and their number.
 inline constexpr std::uint32_t kFirstMessageBytesMax = 1U << 10;
 inline constexpr std::uint32_t kFirstMessagesMax = 8;
 
-// How many transfers of a connection may be given up and not answered.
+// How many transfers of a connection may be given up while the peer has not answered them.
 inline constexpr std::uint32_t kGivenUpMax = 64;
 
 // The maximum length of an acceptor's refusal text, on every transport.
@@ -200,9 +201,10 @@ public:
     // peer has reported that it is done, or after the connection has ended with nothing in flight.
     virtual Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) = 0;
     virtual void close_memory(const RemoteMemory& memory) = 0;
-    // Takes opened memory back before the peers are done with it: from the return on it is not
-    // touched any more. Until close_memory(), a transfer of a peer with it has no effect: the peer
-    // reads zeros. False: the transport cannot do that, and nothing has changed. `ofi` cannot.
+    // Takes opened memory back while peers may still use it. When this returns true, the memory is
+    // not accessed any more; until close_memory(), peers read zeros from it, and their writes to it
+    // have no effect. False: the transport cannot take memory back, and nothing has changed. `ofi`
+    // cannot.
     virtual bool take_back_memory(const RemoteMemory& /*memory*/) { return false; }
 
     // Begins to connect and reports the outcome to `user`. There is no timeout: a caller that gives
@@ -248,7 +250,8 @@ public:
 };
 
 struct AcceptorOptions {
-    // A peer that connects and then sends nothing is disconnected after one to two times this.
+    // A peer that connects and sends nothing is disconnected after this time at the earliest, and
+    // twice this time at the latest.
     Duration silence_max{5s};
 };
 

@@ -78,12 +78,12 @@ struct Receipt {
 };
 inline constexpr std::size_t kReceiptsMax = 256;
 
-// Recalls with a higher priority go first; this is that of a recall which a client waits for.
+// The priority of a recall for which a client waits. Recalls with a higher priority go first.
 inline constexpr std::uint8_t kRecallPriorityDefault = 128;
-// The recalls that a fop waits for.
+// The most recalls for which one fop waits.
 inline constexpr std::size_t kTicketsMax = 64;
 inline constexpr std::uint64_t kPinSecondsMax = 10ULL * 366 * 24 * 3600;
-// Of a cartridge's label, in printable ASCII.
+// The longest barcode of a cartridge, in printable ASCII.
 inline constexpr std::size_t kBarcodeBytesMax = 32;
 
 inline constexpr std::uint16_t kModeMax = 0777;  // Permission bits.
@@ -204,8 +204,8 @@ struct SetAttributesReply {
     bool operator==(const SetAttributesReply&) const = default;
 };
 
-// In these two, `from` is empty, or the name that the object must still have: otherwise not_found.
-// The fid determines the slot that stores the reply.
+// In Rename and Delete, `from` is empty, or the name that the object must still have; if it has
+// another name, the status is not_found. The fid determines the slot that stores the reply.
 struct Rename {
     Fid fid{};
     std::string_view from{};
@@ -433,7 +433,7 @@ enum class RecallState : std::uint8_t {
 // Waits until at least one of the recalls has ended. One that does not exist has ended.
 struct RecallWait {
     List<Fid> fids{};  // 1 to kTicketsMax.
-    // Answered after so long although none has ended; 0: not before the deadline.
+    // The fop is answered after this time even if no recall has ended; 0: not before the deadline.
     std::uint64_t patience_ms = 0;
     bool operator==(const RecallWait&) const = default;
 };
@@ -445,7 +445,7 @@ struct RecallWaitReply {
     // expected to end.
     std::uint64_t place = kUnknown;
     std::uint64_t expected_ms = kUnknown;
-    // The first that has failed did so because what is on tape is not what was written.
+    // The first failed recall has failed because the data on tape differ from the written data.
     bool is_damaged = false;
     bool operator==(const RecallWaitReply&) const = default;
 };
@@ -458,7 +458,8 @@ struct RecallCancelReply {
     bool operator==(const RecallCancelReply&) const = default;
 };
 
-// Waits until all that was acknowledged in a tape pool, which the header names, is on tape.
+// Waits until all acknowledged changes of objects in a tape pool, which the header names, are on
+// tape.
 struct SyncTape {
     bool operator==(const SyncTape&) const = default;
 };
@@ -521,13 +522,14 @@ struct CopiesReply {
     bool operator==(const CopiesReply&) const = default;
 };
 
-// Begins long work on everything that is on a cartridge, ends it, or only looks how far it is. Of a
-// rescue the header may name the tape pool that gets the objects; none: the one that they had.
+// Begins or ends long work on all copies on a cartridge, or only returns its progress. For a
+// rescue, the header may name the tape pool of the new objects; without a name, they stay in the
+// pool in which they were.
 struct MediumWork {
     enum class Kind : std::uint8_t {
         kRepack = 1,  // Its live copies are moved to other cartridges.
         kScrub = 2,   // Its live copies are read and compared.
-        kRescue = 3,  // Objects are made of what it has, as of a node that was lost.
+        kRescue = 3,  // Objects are made of the copies of another node, which was lost.
     };
     enum class Order : std::uint8_t { kShow = 0, kBegin = 1, kEnd = 2 };
 
@@ -540,22 +542,24 @@ struct MediumWork {
 // The payload has FailedCopyEntry: at most as many as fit.
 struct MediumWorkReply {
     enum class State : std::uint8_t {
-        kNone = 0,  // There was none since the node was started.
+        kNone = 0,  // There was no such work since the node was started.
         kRunning = 1,
         kDone = 2,
-        kPartly = 3,  // It is over, and something could not be done.
+        kPartly = 3,  // The work is over, and a part of it failed.
         kCancelled = 4,
     };
 
     State state = State::kNone;
-    std::uint64_t copies = 0;      // When it began, or since the node was started.
-    std::uint64_t copy_bytes = 0;  // Theirs.
+    // The copies when the work began, or when it went on after the node was started.
+    std::uint64_t copies = 0;
+    std::uint64_t copy_bytes = 0;  // The bytes of these copies.
     std::uint64_t copies_done = 0;
     std::uint64_t bytes_done = 0;
     std::uint64_t failures = 0;
-    std::uint32_t listed = 0;      // Of the failures, from 0 on.
-    std::uint64_t elapsed_ms = 0;  // Until now, or its end.
-    std::string_view reason{};     // Why something could not be done.
+    // The number of failures in the list, which have the numbers from 0 on.
+    std::uint32_t listed = 0;
+    std::uint64_t elapsed_ms = 0;  // The time until now, or until the end of the work.
+    std::string_view reason{};     // Why a part of the work failed.
     bool operator==(const MediumWorkReply&) const = default;
 };
 
@@ -577,8 +581,8 @@ struct ExportMedium {
     bool operator==(const ExportMedium&) const = default;
 };
 struct ExportMediumReply {
-    std::uint64_t objects = 0;    // That have copies on it.
-    std::uint64_t only_here = 0;  // That can be read from nowhere else.
+    std::uint64_t objects = 0;    // Objects that have copies on the cartridge.
+    std::uint64_t only_here = 0;  // Objects whose bytes are nowhere else.
     bool in_exchange = false;     // People can take it from an exchange element.
     bool operator==(const ExportMediumReply&) const = default;
 };

@@ -18,16 +18,17 @@
 
 namespace fopd::io_sched {
 
-// For drives, whose media change: a queue for each medium, and for writes to any medium of a pool a
-// queue for each collection. A subclass decides which queue is next, and in which order.
+// A scheduler for drives, which change their media. It has a queue for each medium, and a queue for
+// each collection for writes that may go to any medium of a pool. A subclass decides which queue is
+// served next, and in which order.
 //
 // A request waits with one of its parts at a time. A read that several cartridges can serve waits
-// for the one that is loaded, or for which most waits. A write to several cartridges gets all its
-// drives at once, or none.
+// for the one that is loaded, otherwise for the one for which most requests wait. A write to
+// several cartridges gets all its drives at once, or none.
 //
-// Requests that failed on a drive have a queue of their own. They go to another drive while there
-// is one; that drive takes the cartridge from the first. The same holds for requests that wait for
-// a cartridge in a drive that is down.
+// Requests that failed on a drive have a queue of their own. They go to another drive if one is up,
+// which takes the cartridge from the first drive. Requests for a cartridge in a drive that is down
+// are handled in the same way.
 //
 // After a search that found nothing to start, the next search waits until a drive, a medium or a
 // request has changed, or the time has come at which a request may start.
@@ -42,14 +43,14 @@ public:
                                                                Instant now) final;
     void requeue(IoRequest& request) final;
     void remove_request(IoRequest& request) final;
-    // Reads and writes are tried on another drive first, reads then on another medium.
+    // Tries the request on another drive. If that fails too, tries a read with another medium.
     bool retry(IoRequest& request, IoPart& part, const IoDevice& device) final;
     Instant next_time(Instant now) const final;
 
     void add_device(IoDevice& device) final;
     void remove_device(IoDevice& device) final;
-    // For kTake it returns an idle drive: one without cartridge, otherwise the one for whose
-    // cartridge the fewest requests wait.
+    // With kTake it returns an idle drive: one without a cartridge, otherwise the drive whose
+    // cartridge has the fewest waiting requests.
     IoDevice* reclaim_device(const Reclaim& what) final;
     IoDevice* wanted_device() const final;
     bool has_device(const IoDevice& device) const final;
@@ -99,7 +100,8 @@ protected:
     // The queues by the age of their oldest request.
     using ByAge = std::set<std::pair<std::uint64_t, Queue*>>;
 
-    // The next request that can go; else when to ask again, if only the time changes.
+    // The next request that can be started. If there is none: when to ask again, if nothing but the
+    // time changes until then.
     struct Answer {
         Choice choice{};
         Instant again = kNever;
@@ -111,7 +113,8 @@ protected:
     // the drive must keep its cartridge.
     virtual std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const;
 
-    // A loaded cartridge serves at least so many parts, even while others have waited for too long.
+    // A loaded cartridge serves at least so many parts, even while requests for other cartridges
+    // have waited for too long.
     static constexpr std::uint32_t kBatch = 16;
     // Whether the drive has served kBatch parts for its present cartridge.
     bool had_batch(const IoDevice& drive) const;
@@ -123,9 +126,11 @@ protected:
     Queue* queue_of(MediumId medium) const { return find_queue({.medium = medium}); }
     // The requests that wait for the medium of the drive and can be served there.
     Queue* queue_for(const IoDevice& drive) const;
-    // Whether the queue does not go to the drive, because it failed there, and another is up.
+    // Whether the requests of the queue must not go to this drive, because they failed there and
+    // another drive is up.
     bool avoids(Queue& queue, const IoDevice& drive) const;
-    // The oldest request without a plan: of the foreground, but of the background after some.
+    // The oldest request whose order is not planned: a foreground request, or after a number of
+    // these a background request.
     static IoRequest* oldest_of(Queue& queue);
     static IoRequest* any_of(Queue& queue);
     static void collect(Queue& queue, std::vector<IoRequest*>& requests);
@@ -140,7 +145,7 @@ protected:
     virtual PartDrive choose_for_write(const IoRequest& request, std::size_t part, Instant now,
                                        const PartDrives& used) const;
     static bool has_space(const IoMedium& medium, const IoRequest& request, const IoPart& part);
-    // Whether a drive keeps the medium, so that no other can get it now.
+    // Whether a drive keeps the medium, so that no other drive can get it now.
     bool is_kept(MediumId medium) const;
     static bool uses(const PartDrives& chosen, const IoDevice& drive);
     static bool uses(const PartDrives& chosen, MediumId medium);
@@ -170,7 +175,8 @@ private:
     std::vector<IoDevice*> drives_;
     std::map<QueueKey, std::unique_ptr<Queue>> queues_;
     ByAge by_age_;
-    std::set<std::pair<std::uint64_t, IoRequest*>> lost_;  // No medium, or no drive: by age.
+    // Requests without a medium or a drive, by age.
+    std::set<std::pair<std::uint64_t, IoRequest*>> lost_;
     std::uint64_t lost_version_ = 0;
     std::map<std::uint8_t, Given> given_;  // By the drive's number.
     Choice peeked_;

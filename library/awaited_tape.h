@@ -26,7 +26,7 @@ public:
         io_sched::IoPriority priority = io_sched::IoPriority::kForeground;
         std::uint32_t pool = 0;
         std::uint64_t collection = 0;
-        core::CancelSource* cancel = nullptr;  // Of the wait for a drive.
+        core::CancelSource* cancel = nullptr;  // Cancels the wait for a drive.
     };
     AwaitedTape(const Scheduler& scheduler, TapeJob& job, const Options& options,
                 std::vector<io_sched::IoPart> its_parts)
@@ -54,9 +54,9 @@ public:
         scheduler_.main.push(*this);  // Never completes within this call.
     }
     [[nodiscard]] Result<void> await_resume() const { return result; }
-    // Whether a part of it waits for a drive or a medium.
+    // Whether a part of the request waits for a drive or a medium.
     using TapeRequest::waiting;
-    // The media of the request; for a write, the cartridges that the scheduler chose last.
+    // The media of the request. For a write: the cartridges that the scheduler has chosen last.
     const std::vector<io_sched::IoPart>& where() const { return parts_; }
 
 private:

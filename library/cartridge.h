@@ -45,14 +45,14 @@ constexpr bool is_readable(CartridgeState state) {
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
 
-// The cartridge is not in the library, is not to be used, or may be another one than the table
-// says.
+// Whether the cartridge is not in the library, must not be used, or may not be the cartridge of
+// this record.
 constexpr bool is_away(CartridgeState state) {
     return state == CartridgeState::kMissing || state == CartridgeState::kExported ||
            state == CartridgeState::kForeign || state == CartridgeState::kDisabled;
 }
 
-// A state whose reason begins with this text ends when a later load succeeds.
+// The begin of the reason of a state that ends when the cartridge is loaded successfully.
 inline constexpr std::string_view kDoesNotLoad = "it does not load: ";
 
 // The repack of a cartridge, which moves its live copies to other cartridges of the pool. Unless it
@@ -70,11 +70,12 @@ constexpr std::string_view to_string(Repack repack) {
 }
 std::optional<Repack> parse_repack(std::string_view name);
 
-// Whether objects are made of the copies on it, which a lost node has written.
+// The rescue of a cartridge, which makes objects from the copies that a lost node has written to
+// it.
 enum class Rescue : std::uint8_t {
     kNone,
-    kRunning,  // Nothing is written to it meanwhile.
-    kPartly,   // It is over; no object was made of some copies.
+    kRunning,  // Nothing is written to the cartridge meanwhile.
+    kPartly,   // The rescue is over; some copies have become no object.
     kDone,
 };
 inline constexpr std::array<std::string_view, 4> kRescueNames{"none", "running", "partly", "done"};
@@ -142,7 +143,8 @@ struct Cartridge {
     friend bool operator==(const Cartridge&, const Cartridge&) = default;
 };
 
-// The cartridge that has a copy. Null: `all` does not have it, or it was formatted after the copy.
+// The cartridge with the copy. Null: it is not in `all`, or was formatted after the copy was
+// written.
 const Cartridge* find_cartridge(std::span<const Cartridge> all, const store::Cartridge& copied_to);
 
 }  // namespace fopd::library

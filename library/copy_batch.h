@@ -27,8 +27,8 @@ namespace fopd::library {
 
 // Writes objects to a cartridge, as members of tape files of limited size. One sync makes all files
 // durable; then the copies are recorded at the homes of the objects, together with the copies that
-// other batches have written to other cartridges. Objects that an error leaves unrecorded are
-// written again by a later batch.
+// other batches have written to other cartridges. If an error leaves objects unrecorded, a later
+// batch writes them again.
 class CopyBatch {
 public:
     // All outlive it.
@@ -57,10 +57,11 @@ public:
     };
     CopyBatch(const Parts& parts, const Limits& limits, Wish wish, std::vector<Item> items);
 
-    // Called once; if each object gets one copy, again after an error, for unrecorded objects.
+    // Called once. If each object gets only one copy, may be called again after an error, for the
+    // unrecorded objects.
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge);
-    // Writes an index file, to find out whether drive and cartridge work. Used after a failure,
-    // when the copies have become useless.
+    // Writes only an index file, to find out whether the drive and the cartridge work. Called after
+    // a failure of another batch, when copies would be useless.
     Task<Result<void>> try_out(DriveUnit* drive, CartridgeId cartridge);
 
     // The largest object, or piece of one, that is written to a cartridge with so many free bytes.

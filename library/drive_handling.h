@@ -6,7 +6,8 @@
 
 namespace fopd::library {
 
-// A drive in an administrator's hands. Meanwhile the scheduler gives it no request.
+// Reserves a drive for an administrator's operation. While it exists, the scheduler gives the drive
+// no requests.
 class TapeLibrary::Handling {
 public:
     Handling(TapeLibrary& library, Unit& unit) : library_(library), unit_(unit) {

@@ -1,4 +1,4 @@
-// A drive reads a cartridge of which the node knows nothing.
+// How a drive reads a cartridge that has no records in this node.
 
 #include "core/ensure.h"
 #include "library/drive_unit.h"

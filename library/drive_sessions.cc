@@ -43,7 +43,8 @@ bool DriveUnit::needs_index() const {
     const Cartridge& cartridge = *parts_.shelf.find(*cartridge_);
     const bool is_written =
         cartridge.state == CartridgeState::kOk || cartridge.state == CartridgeState::kFull;
-    // An index of the records would hide copies of which no object was made from the next rescue.
+    // The index file lists copies that have records. It would hide copies without an object from
+    // the next rescue.
     const bool is_known = cartridge.rescue == Rescue::kNone || cartridge.rescue == Rescue::kDone;
     return is_written && is_known && cartridge.repack == Repack::kNone &&
            cartridge.files > cartridge.index_file;

@@ -127,12 +127,12 @@ public:
     // Loads a cartridge that an earlier life of the node has left in the drive. Called before the
     // first request.
     Task<void> look_into();
-    // Brings a cartridge and loads it; the one before ends its session and is put away. REQUIRES:
-    // no request is in progress.
+    // Brings a cartridge and loads it. Before that, ends the session of the present cartridge and
+    // puts it away. REQUIRES: no request is in progress.
     Task<Result<void>> mount(CartridgeId id);
     Task<Result<void>> unload();
-    // Takes the cartridge out for another drive, because this one has failed. Its session goes on
-    // there.
+    // Unloads the cartridge so that another drive can take it, because this drive has failed. The
+    // session continues in the other drive.
     Task<Result<void>> hand_over();
 
     // -- sessions --
@@ -147,28 +147,29 @@ public:
 
     // -- for jobs --
 
-    // Writes an index file, of no files if there are no new ones: a trial of the drive and the
-    // cartridge.
+    // Writes an index file, which may list no files, to find out whether the drive and the
+    // cartridge work.
     Task<Result<void>> try_writing();
 
-    // The writer, at the end of the cartridge's data, after that end was compared with the table.
-    // kCorrupt: the tape is shorter than the table says; the cartridge is then suspect.
+    // Compares the end of the cartridge's data with the table, and returns a writer that is
+    // positioned there. kCorrupt: the tape is shorter than the table says; the cartridge becomes
+    // suspect.
     Task<Result<store::TapeWriter*>> writer();
     Task<Result<store::TapeReader*>> reader();
     // If the table lacks the number in the cartridge's file ids, reads it from the labels of a tape
     // file. kCorrupt: the file was not written under this label of the cartridge.
     Task<Result<void>> learn_number(store::TapeFile file);
-    // The identity that the cartridge's label and first file have. Errors as of
-    // store::read_identity(); and kInvalid if it is not that of the cartridge's barcode.
+    // Reads the identity in the cartridge's label and first file. Errors: as
+    // store::read_identity(). kInvalid: the label does not match the barcode.
     Task<Result<store::TapeIdentity>> identify();
-    // Notes that the cartridge has this identity, and that its files are to be found out. Durable
-    // on return.
+    // Notes in the table that the cartridge has this identity, and that its files are not known
+    // yet. Durable on return.
     Task<Result<void>> take_over(store::TapeIdentity identity);
     // Gives the sink all copies in complete files of the cartridge. The sink must live until the
     // call has ended.
     Task<Result<store::Recovered>> find_copies(store::RecoverySink* sink);
-    // Notes the number in the ids of the cartridge's tape files, if it is not known. False: this
-    // file has another one, or was written under another label.
+    // Notes the number in the ids of the cartridge's tape files, if it is not known yet. False:
+    // this file has another number, or was written under another label.
     bool takes_file(const store::TapeFile& file);
     // Checks that the cartridge can get a label: its first block can be read, and it can be
     // written. Changes nothing. kDenied, kInvalid: it cannot get one, with the reason.
@@ -233,9 +234,11 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
-    // The generation in the label that the cartridge had; 0: the label was not its own.
+    // The generation in the label that is on the tape; 0: the tape has the label of another
+    // cartridge.
     std::uint32_t generation_on_tape_ = 0;
-    std::uint64_t block_ = 0;  // The block before which the last request left the tape; 0: unknown.
+    // The position of the tape after the last request, as a block number; 0: unknown.
+    std::uint64_t block_ = 0;
     std::optional<Instant> session_at_;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
@@ -243,7 +246,7 @@ private:
     Instant busy_since_{};
     std::uint64_t busy_bytes_ = 0;
     bool did_not_load_ = false;      // The last mount() could not load the cartridge.
-    bool fails_everywhere_ = false;  // As in IoExecutor::Content, of the last request.
+    bool fails_everywhere_ = false;  // The result of the last request, as in IoExecutor::Content.
     std::string down_reason_;
 };
 

@@ -11,15 +11,15 @@
 
 namespace fopd::library {
 
-// Owns objects, and finds them by their fids. Costs about ten bytes of memory an object, because
-// those that share an entry of its table are chained through themselves. T has `const store::Fid
-// fid`, of which each object has another one, and `std::unique_ptr<T> next_in_table`.
+// Owns objects, and finds them by their fids: a hash table with chains. Needs about ten bytes of
+// memory for each object, because each object has the link to the next of its chain. T has the
+// members `const store::Fid fid`, which is unique, and `std::unique_ptr<T> next_in_table`.
 template <typename T>
 class FidTable {
 public:
     std::size_t size() const { return count_; }
 
-    // Null: there is none.
+    // Null: there is no object with this fid.
     T* find(store::Fid fid) const {
         if (chains_.empty()) return nullptr;
         T* each = chains_[chain_of(fid)].get();
@@ -27,7 +27,7 @@ public:
         return each;
     }
 
-    // REQUIRES: none has its fid.
+    // REQUIRES: no object has its fid.
     T& insert(std::unique_ptr<T> object) {
         ENSURE(find(object->fid) == nullptr);
         if (count_ >= kChainMean * chains_.size())
@@ -38,7 +38,7 @@ public:
         return inserted;
     }
 
-    // Destroys it.
+    // Removes and destroys the object.
     void erase(T& object) {
         std::unique_ptr<T>* link = &chains_[chain_of(object.fid)];
         while (link->get() != &object) link = &(*link)->next_in_table;
@@ -46,7 +46,7 @@ public:
         if (--count_ == 0) chains_ = Chains();
     }
 
-    // In no order. `visit` must not insert or erase.
+    // Visits all objects, in no order. `visit` must not insert or erase.
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const std::unique_ptr<T>& first : chains_) {
@@ -60,7 +60,7 @@ private:
     using Chains = std::vector<std::unique_ptr<T>>;
     static constexpr std::size_t kChainMean = 2;
 
-    // Fids of a slot differ in few bits.
+    // Mixes the bits, because the fids of a slot differ in few bits only.
     std::size_t chain_of(store::Fid fid) const {
         constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
         const std::uint64_t mixed = (fid.low ^ (fid.high * kOdd)) * kOdd;
@@ -84,7 +84,7 @@ private:
         }
     }
 
-    Chains chains_;  // A power of two; empty: there are no objects.
+    Chains chains_;  // Their number is a power of two; 0: there are no objects.
     std::size_t count_ = 0;
 };
 

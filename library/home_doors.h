@@ -13,13 +13,13 @@
 
 namespace fopd::library {
 
-// How the library reaches the staging disks of all localities.
+// Calls the staging disks of all localities for the library.
 class HomeDoors {
 public:
     struct Door {
         StagingDisks* disks = nullptr;
         core::Reactor* reactor = nullptr;
-        core::Gate* gate = nullptr;  // Of the stores' duties.
+        core::Gate* gate = nullptr;  // The gate of the stores' duties.
     };
     // All outlive it.
     HomeDoors(core::Reactor& here, std::vector<Door> doors)

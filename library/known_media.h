@@ -9,11 +9,11 @@
 
 namespace fopd::library {
 
-// The homes' knowledge of a cartridge: whether copies on it count.
+// The facts about a cartridge from which homes decide whether copies on it count.
 struct KnownMedium {
     std::uint32_t generation = 0;
     bool is_good = false;  // Its copies can be read, as far as the library knows.
-    // A repack moves its copies to other cartridges; the copies here do not count.
+    // A repack moves its copies to other cartridges: copies on this one do not count.
     bool is_repacked = false;
 };
 using KnownMedia = std::map<store::VsnText, KnownMedium>;

@@ -53,7 +53,7 @@ struct MediaOutcome {
     };
     Kind kind = Kind::kDone;
     std::string words = {};
-    // Of an import: the cartridges that are used again.
+    // The cartridges that an import has put into use again.
     std::vector<Cartridge> imported = {};
     // Of an export: how many objects have copies on the cartridge, and how many of these have their
     // bytes nowhere else; and whether people can take it from an exchange element.
@@ -62,8 +62,12 @@ struct MediaOutcome {
     bool is_in_exchange = false;
 };
 
-// Says what a format may destroy. kRefuseData: nothing. kForgetData: copies of objects whose bytes
-// are also on a disk or on another cartridge. kLoseObjects: the last copies of objects as well.
+inline MediaOutcome no_such_medium(const std::string& barcode) {
+    return {.kind = MediaOutcome::Kind::kNoSuchMedium, .words = "there is no cartridge " + barcode};
+}
+
+// The data that a format may destroy. kRefuseData: none. kForgetData: copies of objects whose bytes
+// are also on a disk or on another cartridge. kLoseObjects: also the last copies of objects.
 enum class FormatForce : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
 
 // The interface of the node's tape library for fops and administrators. Lives on one locality. All
@@ -87,8 +91,8 @@ public:
     // that was done a moment ago or the changer is in use.
     virtual Task<void> look_for_media() = 0;
     virtual std::vector<DriveRow> drives() const = 0;
-    // Why the library is not open, for people. Nothing: it is open. Empty: it is being opened for
-    // the first time.
+    // The reason why the library is not open, for people. Nothing: it is open. Empty text: it is
+    // being opened for the first time.
     virtual std::optional<std::string> why_not_open() const = 0;
 
     // Labels a cartridge for a pool. Refuses a cartridge with copies or foreign data, unless
@@ -118,9 +122,10 @@ public:
         bool hides_objects = false;
     };
     virtual Task<MediaOutcome> export_medium(ExportWish wish) = 0;
-    // Moves cartridges from exchange elements to storage elements, and uses those again that were
-    // exported, as what they were. Empty: all of them. In a library with exchange elements these
-    // include exported ones that people have put into storage elements.
+    // Moves a cartridge from an exchange element to a storage element. An exported cartridge is
+    // used again, in its state from before the export. Empty barcode: all cartridges in exchange
+    // elements, and in a library with such elements also exported cartridges that people have put
+    // into storage elements.
     virtual Task<MediaOutcome> import_media(std::string barcode) = 0;
     // Takes a drive out of use until bring_drive_up(), also over restarts. The drive ends its
     // operation and gives its cartridge back first.
@@ -147,15 +152,16 @@ public:
     // The latest scrub since the start of the node; nothing: there was none.
     virtual std::optional<MediumWork> scrub_work(std::string_view barcode) const = 0;
 
-    // Begins a rescue: makes objects, with bytes on tape only, of all that is on a cartridge of
-    // another node, or of this node before it was lost. From then on the cartridge is one of this
-    // node. One cartridge is rescued at a time. After a restart the rescue begins anew, which does
-    // no harm. Has no effect if one is in progress. kRefused: the node has records of its copies,
-    // for example.
+    // Begins a rescue of a cartridge that was written by another node, or by this node before it
+    // was lost. Makes objects, whose bytes are on tape only, from all copies on the cartridge. From
+    // then on the cartridge belongs to this node. One cartridge is rescued at a time. After a
+    // restart the rescue begins anew, which does no harm. Has no effect if a rescue of the
+    // cartridge is in progress. kRefused: for example, this node has records of copies on the
+    // cartridge.
     struct RescueWish {
         std::string barcode;
-        // The pool that gets the objects. Empty: the tape pool with the name of the pool that they
-        // had.
+        // The pool of the new objects. Empty: the tape pool with the name of the pool in which the
+        // objects were.
         std::string pool = {};
     };
     virtual Task<MediaOutcome> rescue(RescueWish wish) = 0;

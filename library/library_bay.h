@@ -18,7 +18,7 @@ namespace fopd::library {
 class BayLibrary {
 public:
     virtual ~BayLibrary() = default;
-    // These live as long as this.
+    // The changer and the drives exist as long as this object.
     virtual devices::Changer& changer() = 0;
     virtual std::vector<devices::TapeDrive*> drives() = 0;
     // Leaves cartridges where they are, and releases the library to others. Called once, while no
@@ -26,8 +26,9 @@ public:
     virtual Task<void> close() = 0;
 };
 
-// Where a node's tape library is plugged in, and what is kept beside it: in the real world a
-// directory or devices, and a file; in the simulated world images. Outlives the node.
+// Opens the tape library of a node, and stores its table of media. In the real world, the library
+// is a directory or devices, and the table is a file. In the simulated world, both are images.
+// Outlives the node.
 class LibraryBay {
 public:
     virtual ~LibraryBay() = default;

@@ -11,9 +11,9 @@
 
 namespace fopd::library {
 
-// A drive that counts its mounts and bytes, and the time of locates beside the time that its model
-// predicts. It also notes whether its operations have worked or failed, so that the library can
-// judge the drive and the cartridge.
+// Measures another drive: counts mounts and bytes, and compares the time of locates with the time
+// that the drive's model predicts. Also notes whether operations have succeeded, so that the
+// library can judge the drive and the cartridge.
 class MeasuredDrive final : public devices::TapeDrive {
 public:
     // All outlive it.
@@ -28,12 +28,13 @@ public:
     struct Trial {
         bool has_read = false;
         bool has_synced = false;
-        // The last operation has failed, by a fault of the drive or the cartridge.
+        // The last operation has failed because of the drive or the cartridge.
         bool has_failed = false;
     };
     void begin_trial() { trial_ = {}; }
     const Trial& trial() const { return trial_; }
-    // The drive has reported no error, but the data that it has written cannot be read back.
+    // Notes a failure that the drive has not reported: the data that it has written cannot be read
+    // back.
     void fail_trial() { trial_.has_failed = true; }
 
     std::string_view name() const override { return drive_.name(); }
@@ -63,7 +64,8 @@ private:
     DriveFigures& figures_;
     Trial trial_;
     std::uint64_t block_bytes_ = 0;
-    std::optional<devices::DriveModel> model_;  // Of the loaded cartridge; nothing: unknown.
+    // The model for the loaded cartridge; nothing: unknown.
+    std::optional<devices::DriveModel> model_;
 };
 
 }  // namespace fopd::library

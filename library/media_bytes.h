@@ -13,18 +13,19 @@ namespace fopd::library {
 
 // The bytes of copies on a cartridge.
 struct MediumBytes {
-    std::uint64_t live = 0;  // That objects have.
-    std::uint64_t dead = 0;  // That no object needs.
+    std::uint64_t live = 0;  // Copies that belong to objects.
+    std::uint64_t dead = 0;  // Copies that no object needs any more.
 };
 
-// Those of each cartridge that has some, by its volume serial number.
+// The bytes of copies on each cartridge that has copies, by its volume serial number.
 using MediaBytes = std::map<std::string, MediumBytes, std::less<>>;
 
-// Adds those that the disks of a locality know of. Called on its reactor.
+// Adds the bytes of the copies in the records of a locality's disks. Called on the locality's
+// reactor.
 void add_media_bytes(objects::Stores& stores, const std::vector<Cartridge>& cartridges,
                      MediaBytes& bytes);
 
-// Of a cartridge; zeros if it is not listed.
+// The bytes of copies on the cartridge; zeros if `bytes` does not have it.
 MediumBytes bytes_of(const MediaBytes& bytes, const Cartridge& cartridge);
 
 }  // namespace fopd::library

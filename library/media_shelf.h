@@ -33,17 +33,17 @@ public:
         core::EventSink& events;
         io_sched::MainScheduler& io;
         TapeFigures& figures;
-        // The technologies of the drives, each once. In static storage.
+        // The technologies of the drives, without duplicates. In static storage.
         std::vector<std::string_view> technologies{};
         LibraryBell* bell = nullptr;  // Rung when a state has changed; null: nobody listens.
     };
     explicit MediaShelf(const Parts& parts) : parts_(parts), saved_now_(parts.reactor) {}
-    // Removes its cartridges from the figures.
+    // Subtracts the cartridges from the figures.
     ~MediaShelf();
     MediaShelf(const MediaShelf&) = delete;
     MediaShelf& operator=(const MediaShelf&) = delete;
 
-    // Reads the file; an empty table if there is none. Once.
+    // Reads the file; without a file the table is empty. Called once.
     Task<Result<void>> load();
     const MediaTable& table() const { return table_; }
     const Cartridge* find(CartridgeId id) const { return table_.find(id); }
@@ -55,11 +55,12 @@ public:
     // A missing, foreign or disabled cartridge can be used again: restores its state before, or
     // makes it blank if its label was not written.
     void set_found(CartridgeId id);
-    // Drives of this technology do not take the cartridge. It becomes failed if no other drive may.
+    // Notes that drives of this technology do not accept the cartridge. The cartridge becomes
+    // failed if no drive of another technology may accept it.
     void note_unsupported(CartridgeId id, std::string_view technology);
     // Sets the state of the cartridge's repack.
     void set_repack(CartridgeId id, Repack repack);
-    // Notes a new label without files behind it, which the homes are told of.
+    // Notes a new label without files behind it. The homes are told of it.
     Cartridge& begin_generation(CartridgeId id, std::uint32_t number, std::string_view pool);
     // Notes that the cartridge has the label of its generation.
     void note_label(CartridgeId id);
@@ -93,14 +94,15 @@ public:
 
 private:
     std::string_view technology_of(const Cartridge& cartridge) const;
-    // Counts a cartridge in the figures. Nothing: the table does not have it any more.
+    // Counts a cartridge in the figures. Nothing: the table does not contain it any more.
     void count(CartridgeId id, std::optional<CartridgeState> state);
 
     const Parts parts_;
     MediaTable table_;
-    std::map<CartridgeId, CartridgeState> counted_;  // In the figures.
+    // The state in which a cartridge is counted in the figures.
+    std::map<CartridgeId, CartridgeState> counted_;
     std::map<CartridgeId, std::uint32_t> promised_;
-    // The technologies of drives that do not take a cartridge.
+    // By cartridge: the technologies of drives that do not accept it.
     std::map<CartridgeId, std::set<std::string, std::less<>>> unsupported_;
     std::uint64_t changes_ = 1;
     std::uint64_t wanted_ = 0;

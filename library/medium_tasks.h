@@ -20,10 +20,10 @@ namespace fopd::library {
 // its result.
 struct MediumTask {
     CartridgeId id = 0;
-    std::uint64_t number = 0;  // No two tasks of a kind have the same.
+    std::uint64_t number = 0;  // Unique among the tasks of a kind.
     MediumWork work{};
     core::CancelSource cancel{};
-    bool runs = true;       // It has not ended. One that waits for its turn runs, too.
+    bool runs = true;  // The task has not ended. A task that waits for its turn counts as running.
     bool has_turn = false;  // Set by run_in_turn().
 };
 
@@ -40,7 +40,7 @@ public:
     };
     explicit MediumTasks(const Parts& parts) : parts_(parts) {}
 
-    // Null: there was none since the start of the node.
+    // The latest task on the cartridge; null: there was none since the start of the node.
     T* find(CartridgeId id) const {
         const auto found = tasks_.find(id);
         return found == tasks_.end() ? nullptr : found->second.get();
@@ -49,7 +49,8 @@ public:
         const T* const task = find(id);
         return task != nullptr && task->runs;
     }
-    // Forgets the earlier task on the cartridge. REQUIRES: that one does not run.
+    // Adds a task, and forgets the earlier task on the cartridge. REQUIRES: the earlier task does
+    // not run.
     T& add(CartridgeId id) {
         ENSURE(!is_running(id));
         auto task = std::make_unique<T>();
@@ -69,7 +70,7 @@ public:
                                    [&](const auto& each) { return condition(*each.second); });
     }
 
-    // Runs those that wait, one at a time, until none waits or the node stops.
+    // Runs the waiting tasks, one at a time, until none waits or the node stops.
     template <typename Owner>
     void run_in_turn(Owner* owner, Task<void> (Owner::*run)(T*)) {
         if (gives_turns_ || next() == nullptr || parts_.gate.closed()) return;

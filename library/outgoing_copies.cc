@@ -1,7 +1,6 @@
 #include "library/outgoing_copies.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,12 +18,6 @@ namespace fopd::library {
 namespace {
 
 using objects::kBlock;
-
-std::uint32_t zero_block_checksum() {
-    static constexpr std::array<std::byte, kBlock> kZeros{};
-    static const std::uint32_t kChecksum = core::crc32c(kZeros);
-    return kChecksum;
-}
 
 Error no_content(const char* why) {
     return {.code = Errc::kNotFound, .context = why};
@@ -86,7 +79,7 @@ store::Member member_of(store::Fid fid, const store::Object& object,
 }
 
 void OutgoingCopy::copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const {
-    std::ranges::fill(into, zero_block_checksum());
+    std::ranges::fill(into, objects::zero_block_checksum());
     for (const Run& run : runs_in(first, first + into.size())) {
         const std::uint64_t from = std::max(first, run.first);
         const std::uint64_t to = std::min(first + into.size(), run.end());

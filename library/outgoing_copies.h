@@ -26,20 +26,21 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
 bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
                  std::uint64_t end);
 
-// In how many pieces an object is written at most, so that those of before and after a repack can
-// be recorded at the same time. REQUIRES: copies > 0.
+// The largest number of pieces of an object. Limited so that the copies from before and after a
+// repack can be recorded at the same time. REQUIRES: copies > 0.
 std::uint64_t pieces_max(std::uint32_t copies);
 // The size of the pieces of an object: `wanted_bytes`, unless there would be too many pieces. Both
 // are whole numbers of blocks.
 std::uint64_t piece_bytes_of(std::uint64_t object_bytes, std::uint64_t wanted_bytes,
                              std::uint32_t copies);
 
-// The fields of a member that describe the object, without those of the piece.
+// Makes a member of a tape file with the fields that describe the object. The fields of the piece
+// are not set.
 store::Member member_of(store::Fid fid, const store::Object& object,
                         const objects::StoreLayout& layout);
 
-// The content of an object, or of a piece of it, that is to be copied to tape. It is the content at
-// one moment; later changes of the object do not affect it.
+// The content of an object, or of a piece of it, that is to be copied to tape. A snapshot: later
+// changes of the object do not affect it.
 struct OutgoingCopy {
     // Blocks that are consecutive in the piece and on the disk.
     struct Run {
@@ -51,14 +52,14 @@ struct OutgoingCopy {
         std::uint64_t end() const { return first + count; }
     };
 
-    std::uint64_t number = 0;  // Identifies this in OutgoingCopies.
+    std::uint64_t number = 0;  // Identifies this content in OutgoingCopies.
     store::Member member{};    // Without its checksum.
     std::vector<Run> runs{};   // Ascending; holes are between them.
     std::vector<std::uint32_t> checksums{};
 
     // The checksums of the blocks of the piece from `first` on.
     void copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const;
-    // The runs that have blocks in a range of the piece.
+    // The runs with blocks in the range [first, end) of the piece.
     std::span<const Run> runs_in(std::uint64_t first, std::uint64_t end) const;
 };
 
@@ -78,7 +79,8 @@ public:
         store::Fid fid{};
         std::uint64_t from = 0;  // The piece begins at this offset or later.
         std::uint64_t piece_bytes = 0;
-        // Pieces with so many copies are left out, and pieces with a copy on the cartridge `vsn`.
+        // Skips pieces that have so many copies, and pieces that have a copy on the cartridge
+        // `vsn`.
         std::uint32_t copies = 1;
         store::VsnText vsn{};
         core::WaitOptions wait{};
@@ -97,7 +99,7 @@ public:
         core::Buffer into{};
     };
     Task<Result<void>> read(Read what);
-    // REQUIRES: no read of it is in progress.
+    // Releases the blocks of a piece. REQUIRES: no read of the piece is in progress.
     void close(std::uint64_t number);
     // Closes all pieces. REQUIRES: no read is in progress.
     void close_all();

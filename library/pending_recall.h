@@ -41,10 +41,10 @@ struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     static io_sched::IoPriority class_of(std::uint8_t priority);
 
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
-    // Pushes it to wait for one of these copies, with the priority of the last wish. REQUIRES: the
-    // scheduler does not have it.
+    // Gives the request to the scheduler, to wait for one of these copies with the priority of the
+    // last wish. REQUIRES: the scheduler does not have the request.
     void push(std::span<const RecallJob::PieceCopy> copies);
-    // Nothing more is to be done for it. REQUIRES: it is served.
+    // Ends the service of the recall. REQUIRES: serving() is not null.
     void end_serving();
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
     // The bytes that precede the copy on that cartridge.
@@ -76,8 +76,9 @@ struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     std::uint8_t wish_priority;
     bool is_pushed : 1 = false;
     bool is_over : 1 = false;     // The recall has ended at the object's home.
-    bool is_renewed : 1 = false;  // It was wanted again after that.
-    bool is_raised : 1 = false;   // Its request was withdrawn to be pushed with another priority.
+    bool is_renewed : 1 = false;  // The recall was requested again after is_over was set.
+    // Its request was withdrawn from the scheduler, to be pushed with another priority.
+    bool is_raised : 1 = false;
     io_sched::IoPart only_part{};
 
 private:

@@ -11,14 +11,14 @@
 namespace fopd::library {
 
 // A recall brings an object's bytes back from tape to the disk of its slot. An object has at most
-// one, however many ask, so the object's fid is the ticket by which clients wait for the recall,
-// and cancel it.
+// one recall, however many clients ask for it. So the fid of the object is the ticket with which
+// clients wait for the recall or cancel it.
 using Ticket = store::Fid;
 
-// The priority of a recall that a read asks for.
+// The priority of a recall for a read.
 inline constexpr std::uint8_t kRecallPriorityDefault = 128;
 
-// The priority of a recall that a repack asks for: the lowest.
+// The priority of a recall for a repack: the lowest.
 inline constexpr std::uint8_t kRepackPriority = 0;
 
 struct RecallWish {
@@ -49,14 +49,15 @@ enum class RecallAsked : std::uint8_t {
 // How a recall ended.
 struct RecallEnd {
     enum class How : std::uint8_t {
-        kDone,       // The bytes are on the disk, or were when there was no recall.
+        // The bytes are on the disk, or there was no recall because they were there already.
+        kDone,
         kFailed,     // No copy can be read; `reason` says why.
-        kCancelled,  // On request, also before the caller waited.
+        kCancelled,  // The recall was cancelled, perhaps before the caller began to wait.
         kGone,       // The object was removed.
     };
     How how = How::kDone;
     std::string reason = {};
-    bool is_damaged = false;  // kFailed: what is on tape is not what was written.
+    bool is_damaged = false;  // With kFailed: the data on the tape differ from the written data.
 };
 
 // A row of the list of recalls.
@@ -71,7 +72,7 @@ struct RecallRow {
     std::uint64_t size_bytes = 0;
     Instant asked_at{};
     std::string cartridge{};  // The barcode of the copy that will be read.
-    std::uint64_t place = 0;  // How many recalls are to end before it.
+    std::uint64_t place = 0;  // How many recalls are expected to end before it.
     // The expected end; nothing: it cannot be estimated.
     std::optional<Instant> expected_at{};
 };

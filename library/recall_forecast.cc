@@ -28,8 +28,8 @@ Duration taking_away(const DriveModel& model, std::uint64_t position) {
            devices::kChangerMove;
 }
 
-// What is near is read on to. Elsewhere first the labels of the tape file are read, then the copy
-// in it is located.
+// A drive reads on to a copy that is near. For others it reads the labels of the tape file first,
+// and then locates the copy in the file.
 Duration opening(const DriveModel& model, std::uint64_t position, std::uint64_t offset) {
     const bool is_near = position <= offset && offset - position <= store::kTapeReadOnBytes;
     if (is_near) return devices::transfer_time(model, offset - position);

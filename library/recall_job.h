@@ -15,8 +15,8 @@
 
 namespace fopd::library {
 
-// Brings an object back from tape: reads its pieces in their order, each from any cartridge with a
-// copy of the piece, and gives them to the object's home. The home ends the recall after the last
+// Brings an object back from tape: reads its pieces in order, each from any cartridge that has a
+// copy of the piece, and passes them to the object's home. The home ends the recall after the last
 // piece.
 class RecallJob final : public TapeJob {
 public:
@@ -31,7 +31,8 @@ public:
 
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
 
-    // The copies of the next piece, one of each readable cartridge of the table; empty: none.
+    // The copies of the next piece, at most one on each readable cartridge of the table; empty:
+    // there is none.
     struct PieceCopy {
         CartridgeId cartridge = 0;
         store::Copy copy{};
@@ -57,12 +58,13 @@ public:
         state_ = State::kPieces;
         home_error_.reset();
     }
-    // Makes room on the object's disk without taking it. kNoSpace: there is not enough room yet.
+    // Makes room on the object's disk, without reserving it for this job. kNoSpace: there is not
+    // enough room yet.
     Task<Result<void>> make_room();
     // Frees the parts that were written so far. Called unless state() is kDone.
     Task<void> abandon();
 
-    // The bytes are on the disk because of this job.
+    // This job has brought all bytes to the disk.
     bool is_complete() const { return is_complete_; }
     bool is_reading() const { return is_reading_; }
     const RecallNote& note() const { return note_; }

@@ -43,7 +43,7 @@ struct TapeLibrary::MoveBatch {
     }
 };
 
-// Live copies on a cartridge, in the order of the tape.
+// A page of the live copies on a cartridge, in the order of the tape.
 struct TapeLibrary::CopyPage {
     std::vector<MoveBatch::Item> items{};
     // The page is complete up to this position, and further copies may follow; nothing: the page

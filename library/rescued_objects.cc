@@ -172,8 +172,9 @@ Task<Result<RescuedObjects::Answer>> RescuedObjects::put_held(Attempt* attempt) 
     co_return co_await make(attempt);
 }
 
-// To an object of the same content. Its version alone does not say that: what was changed here
-// since may have a version that the lost node used, too. Its copies have to be the same.
+// Adds the copies to an object that has the same content. Equal versions do not prove that the
+// content is the same: a change on this node may have used a version that the lost node has used,
+// too. So the copies have to be the same.
 Task<Result<RescuedObjects::Answer>> RescuedObjects::add_copies(Attempt* attempt) {
     const Wish& wish = attempt->wish;
     store::Volume& volume = attempt->home.volume();

@@ -16,8 +16,8 @@
 
 namespace fopd::library {
 
-// Objects that are known from cartridges alone, as of a node that was lost: they become objects of
-// this node with bytes on tape only. Lives on the reactor of the stores.
+// Makes objects of this node from objects that only cartridges know, such as the objects of a lost
+// node. Their bytes are on tape only. Lives on the reactor of the stores.
 class RescuedObjects {
 public:
     // The stores outlive it.
@@ -31,28 +31,29 @@ public:
         std::uint32_t locality = 0;
     };
     std::vector<Home> homes(objects::PoolId pool) const;
-    // Finds the disk here that has the object with the id that it was made with; returns its id
-    // here. kBusy: a disk is not here.
+    // Finds an object on the disks of this locality by the id with which it was first made, and
+    // returns its present id. kBusy: a disk is missing.
     Result<std::optional<store::Fid>> find(store::Fid made) const;
-    // Whether another object that is rescued may take the name of this one: it was rescued itself,
-    // and is on tape only.
+    // Whether another rescued object may take the name of this object. It may if this object was
+    // rescued as well and is on tape only.
     bool gives_way(store::Fid fid) const;
-    // Whether a disk here has made the object, so that it was not rescued.
+    // Whether the object was made on a disk of this locality, and so was not rescued.
     bool has_made(store::Fid fid) const;
 
     struct Wish {
-        store::Member member{};  // As it is on tape, of any of the pieces.
+        store::Member member{};  // The member of any of the object's pieces, as read from tape.
         store::Fid fid{};        // The object's id here.
         objects::PoolId pool = 0;
-        std::vector<store::Copy> copies{};    // Of that id.
-        std::optional<store::Fid> over = {};  // An object that may lose its name to this one.
+        std::vector<store::Copy> copies{};    // The copies of the object; their fid is `fid`.
+        std::optional<store::Fid> over = {};  // An object whose name this one may take.
     };
     enum class How : std::uint8_t {
-        kMade,    // It was not here, or had older content.
-        kCopied,  // It was here; it has the copies now.
-        kOlder,   // It is here with newer content, or another object has its name since.
-        kExists,  // It is here, and was not rescued, or its bytes are on a disk: it stays as it is.
-        kTaken,   // `by` has its name.
+        kMade,    // The object was made, or it got newer content.
+        kCopied,  // The object existed with this content; the copies were added.
+        kOlder,   // The object exists with newer content, or another object has got its name since.
+        // The object exists and was not rescued, or its bytes are on a disk: nothing was changed.
+        kExists,
+        kTaken,  // The object `by` has its name.
     };
     struct Answer {
         How how = How::kMade;

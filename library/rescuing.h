@@ -14,19 +14,19 @@
 
 namespace fopd::library {
 
-// A copy that was found on a cartridge, with all that the tape says of its object.
+// A copy that was found on a cartridge, with the description of its object on the tape.
 struct TapeLibrary::FoundCopy {
     store::Member member{};
-    store::Copy copy{};  // Its fid is that of the tape.
+    store::Copy copy{};  // Its fid is the one on the tape.
 };
 
-// The pieces of an object that were found so far: not yet all.
+// The pieces of an object that were found so far, while some are missing.
 struct TapeLibrary::FoundPieces {
     store::Member member{};
     std::vector<store::Copy> copies{};
 
     void add(const store::Copy& copy);
-    // Where the first byte is that no piece has.
+    // The offset of the first byte that no found piece has.
     std::uint64_t first_missing() const;
 };
 
@@ -34,10 +34,10 @@ struct TapeLibrary::FoundPieces {
 // time.
 struct TapeLibrary::Rescuing : MediumTask {
     std::string reason{};   // Why the cartridge has nothing that can be rescued.
-    bool is_empty = false;  // It has no files of any node.
+    bool is_empty = false;  // The cartridge has no files of any node.
     std::uint64_t damaged_files = 0;
-    std::optional<Error> stopped_by{};  // The homes took no more.
-    std::vector<FoundCopy> batch{};     // To be taken over next.
+    std::optional<Error> stopped_by{};  // The error for which the homes take no more objects.
+    std::vector<FoundCopy> batch{};     // The copies to make objects from next.
 };
 
 }  // namespace fopd::library

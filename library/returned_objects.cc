@@ -14,12 +14,12 @@ void ReturnedObjects::add(const Object& object, std::span<const store::ClientId>
 }
 
 void ReturnedObjects::add_reader(store::Fid fid, store::ClientId reader) {
-    // Who has no name cannot be recognised when it reads.
+    // A client without an id cannot be recognised when it reads.
     if (reader == store::ClientId{}) return;
     const auto found = objects_.find(fid);
     if (found == objects_.end()) return;
     Kept& kept = found->second;
-    // A client may wait with several requests for what it reads once.
+    // A client may wait with several requests, and read the object only once.
     if (std::ranges::find(kept.readers, reader, &Reader::client) != kept.readers.end()) return;
     kept.readers.push_back({.client = reader, .left_bytes = kept.size_bytes});
 }

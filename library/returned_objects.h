@@ -13,10 +13,10 @@
 
 namespace fopd::library {
 
-// Recalled objects that stay on their disk, so that the clients that have waited for them can read
-// them: until each of these clients has read as many bytes as the object has, but not longer than
-// until a given time, which is later while one of them reads, but not by more than kMoreMax. An
-// object for which no client has waited stays until that time. Pure.
+// Recalled objects that stay on their disk, so that the clients that have waited for the recall can
+// read them. An object may leave when each of these clients has read as many bytes as the object
+// has, or when its time is over. Reads of these clients extend the time, by kMoreMax at most. An
+// object for which no client has waited stays until its time is over. Pure.
 class ReturnedObjects {
 public:
     // A client that reads in very small parts must not keep the object for ever.
@@ -27,19 +27,19 @@ public:
         std::uint64_t size_bytes = 0;
         Instant until{};
     };
-    // The object is back.
+    // Adds an object whose bytes have come back.
     void add(const Object& object, std::span<const store::ClientId> readers);
     // One more client has waited for the object. Nothing happens if the object does not stay.
     void add_reader(store::Fid fid, store::ClientId reader);
-    // A client has read so many bytes. If these are some, but it needs more, the object stays until
-    // that time at least, within kMoreMax.
-    // True: the object need not stay any more, and is forgotten.
+    // A client has read so many bytes. If it has read some and needs more, extends the time of the
+    // object to `until`, within kMoreMax. Returns true if the object need not stay any more; it is
+    // then forgotten.
     bool note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes, Instant until);
 
     bool contains(store::Fid fid) const { return objects_.contains(fid); }
 
-    // The object whose time is over next; it may have been read since it was added, or have more
-    // time by now.
+    // The next time at which end() has to be called, and the object. Until then the object may be
+    // read, or its time extended.
     struct Due {
         Instant until{};
         store::Fid fid{};
@@ -47,8 +47,8 @@ public:
         friend auto operator<=>(const Due&, const Due&) = default;
     };
     std::optional<Due> next_due() const;
-    // Forgets the object, which next_due() gave, if its time is over then. Nothing happens if this
-    // was done already.
+    // Forgets the object of next_due() if its time is over. Has no effect if it was forgotten
+    // already.
     void end(const Due& due);
 
 private:
@@ -60,11 +60,11 @@ private:
         Instant until{};
         Instant until_max{};
         std::uint64_t size_bytes = 0;
-        std::vector<Reader> readers;  // Those that have not read the whole object yet.
+        std::vector<Reader> readers;  // The clients that have not read the whole object yet.
     };
 
     std::map<store::Fid, Kept> objects_;
-    std::set<Due> due_;  // Also of objects that were read.
+    std::set<Due> due_;  // May have objects that are not in objects_ any more.
 };
 
 }  // namespace fopd::library

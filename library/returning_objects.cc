@@ -397,12 +397,13 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
         return each.first == fid || each.second.until <= now;
     });
     const std::uint64_t wanted = blocks + taken_blocks(fid.slot());
-    // Before the wait: of two that look for the same room, the first gets it.
+    // Reserved before the wait, so that the first of two recalls that look for the same room gets
+    // it.
     kept_room_[fid] = {.blocks = blocks, .until = after(now, kRoomIsKept)};
     const auto found = co_await find_space(home, wanted);
     if (!found) kept_room_.erase(fid);
     if (!found) co_return found;
-    // Who ended the recall during the wait has given up the room.
+    // If the recall has ended during the wait, give_up_room() has given up the room.
     co_return check_recalled(*home, fid);
 }
 

@@ -17,7 +17,7 @@
 
 namespace fopd::library {
 
-// Makes room on a disk for recalled objects.
+// Makes room on disks for recalled objects.
 class RoomMaker {
 public:
     virtual ~RoomMaker() = default;
@@ -28,9 +28,9 @@ public:
                                          core::WaitOptions wait) = 0;
 };
 
-// Objects of this locality's disks whose bytes are being brought back from tape, one attempt for an
-// object at a time. Until end() has succeeded an object is released, and what was written is not
-// seen.
+// Brings the bytes of objects back to this locality's disks, with one attempt for an object at a
+// time. Until end() has succeeded, the object stays released, and the written blocks are not
+// visible.
 //
 // Lives on the reactor of the stores.
 class ReturningObjects {
@@ -46,19 +46,19 @@ public:
         std::uint64_t size_bytes = 0;
         std::uint64_t version = 0;
     };
-    // Takes space on the disk for the object, if necessary by the release of other objects. Later
-    // attempts do not count on that space. kNotFound: there is no such object, or its bytes are on
-    // the disk. kBusy: an attempt is in progress. kNoSpace: there is not enough space now;
-    // kInvalid: the disk is smaller than the object.
+    // Begins an attempt: reserves space on the disk for the object, and releases other objects if
+    // that is necessary. Other attempts do not get this space. kNotFound: there is no such object,
+    // or its bytes are on the disk. kBusy: an attempt is in progress. kNoSpace: there is not enough
+    // space now. kInvalid: the disk is smaller than the object.
     Task<Result<Content>> begin(store::Fid fid);
-    // Makes room for the object, and keeps it from other recalls for some time, until the object's
-    // own begin() takes it. kNoSpace: there is not enough room yet. kNotFound: the recall has
-    // ended.
+    // Makes room for the object, and keeps this room for the object's begin() for some time, so
+    // that other recalls do not use it. kNoSpace: there is not enough room yet. kNotFound: the
+    // recall has ended.
     Task<Result<void>> make_room(store::Fid fid);
-    // Writes bytes that begin with a whole block, and end with one or with the object. The memory
-    // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
-    // kNoSpace: the disk is full. kBusy: the object was changed. kCancelled: the disk is being
-    // removed, or cancel() was called.
+    // Writes a range of the object. It begins at a block, and ends with a block or with the end of
+    // the object. The memory is aligned to blocks. There is a checksum for each block; the last
+    // block is padded with zeros. kNoSpace: the disk is full. kBusy: the object was changed.
+    // kCancelled: the disk is being removed, or cancel() was called.
     struct Part {
         store::Fid fid{};
         std::uint64_t offset = 0;
@@ -72,22 +72,23 @@ public:
     // Ends the attempt, and frees the blocks it has written.
     Task<Result<void>> abandon(store::Fid fid);
 
-    // Ends all attempts as a crash does. REQUIRES: no call is in progress.
+    // Forgets all attempts without changes of the disk, as a crash does. REQUIRES: no call is in
+    // progress.
     void drop_all();
 
     bool contains(store::Fid fid) const { return attempts_.contains(fid); }
-    // Makes further writes of the object fail. Nothing happens if there is no attempt.
+    // Makes further writes of the object fail. Has no effect without an attempt.
     void cancel(store::Fid fid);
-    // Called when the recall of the object has ended: the room that is kept for it is for others.
-    // False: none was kept.
+    // Called when the recall of the object has ended: other recalls may use the room that was kept
+    // for it. False: no room was kept.
     bool give_up_room(store::Fid fid) { return kept_room_.erase(fid) > 0; }
 
 private:
     class Attempt;
 
     Attempt& of(store::Fid fid);
-    // Blocks that attempts have reserved on the disk and not yet written, and those that are kept
-    // for other recalls.
+    // The blocks of the disk that attempts have reserved and not written yet, and the blocks that
+    // make_room() keeps.
     std::uint64_t taken_blocks(store::Slot slot) const;
     Task<Result<void>> take_space(Attempt* attempt);
     Task<Result<void>> find_space(objects::HomeVolume* home, std::uint64_t blocks);
@@ -95,7 +96,7 @@ private:
     objects::Stores& stores_;
     RoomMaker& room_;
     std::map<store::Fid, std::unique_ptr<Attempt>> attempts_;
-    // What make_room() has found and begin() has not taken yet.
+    // Room that make_room() has found and begin() has not used yet.
     struct KeptRoom {
         std::uint64_t blocks = 0;
         Instant until{};

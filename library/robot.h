@@ -24,15 +24,15 @@ public:
         core::Reactor& reactor;
         core::EventSink& events;
         devices::Changer& changer;
-        const std::string& library;  // Its name.
+        const std::string& library;  // The name of the library.
     };
     explicit Robot(const Parts& parts) : parts_(parts), free_(parts.reactor) {}
 
-    // Asks the changer where everything is.
+    // Reads the contents of all elements from the changer.
     Task<Result<void>> look();
     // A move or a look() is in progress.
     bool is_busy() const { return busy_; }
-    // As of the last look() and the moves since.
+    // The elements as of the last look(), and the moves since then.
     const std::vector<devices::LibraryElement>& elements() const { return elements_; }
 
     // Moves the only cartridge with this barcode into a drive. kNotFound: it is not in the library.
@@ -47,8 +47,7 @@ public:
     // none.
     Task<Result<void>> put_away(std::string drive_serial);
 
-    // How many elements there are through which people exchange cartridges, and how many of these
-    // are empty.
+    // The number of exchange elements, and how many of them are empty.
     struct Exchange {
         std::size_t count = 0;
         std::size_t free = 0;
@@ -58,10 +57,11 @@ public:
     // unless it is in one. kNotFound, kInvalid: as load(). kNoSpace: none is free. kBusy: it is in
     // a drive, or people use the changer.
     Task<Result<void>> take_out(std::string barcode);
-    // The other way. A storage element stays free for each cartridge in a drive. kNoSpace: there is
-    // no other. Nothing moves if it is in a storage element or a drive.
+    // Moves the cartridge from an exchange element to a free storage element. One free storage
+    // element is reserved for each cartridge in a drive. kNoSpace: no other storage element is
+    // free. Moves nothing if the cartridge is in a storage element or a drive.
     Task<Result<void>> bring_in(std::string barcode);
-    // In an exchange element.
+    // Whether the cartridge is in an exchange element.
     bool is_outside(std::string_view barcode) const;
 
     // The element of the drive with this serial number; null if the library does not know the

@@ -10,30 +10,31 @@
 
 namespace fopd::library {
 
-// Recalls that wait for room on a disk. When room may have come, the oldest tries first, and each
-// that has tried lets another one try: a smaller one may fit where a larger one does not. So
-// not all of them search a disk at once when a little room comes. Each also tries by itself after a
-// pause. Lives on one reactor.
+// The recalls that wait for room on a disk. When room may have become free, they try one after the
+// other, the oldest first: a smaller object may fit where a larger one does not. So they do not all
+// search the disk at the same time when a little room becomes free. Each recall also tries by
+// itself after a pause. Lives on one reactor.
 class RoomQueue {
 public:
     explicit RoomQueue(core::Reactor& reactor) : waiting_(reactor) {}
 
-    // How often room may have come.
+    // How often room_came() was called.
     std::uint64_t changes() const { return changes_; }
-    // Room may have come on the disk.
+    // Called when room on the disk may have become free.
     void room_came() {
         ++changes_;
         begin_round();
     }
-    // A recall that was woken has found room, so others may find some, too.
+    // Called when a woken recall has found room: others may find room, too.
     void found_room() { begin_round(); }
-    // A recall that was woken has found no room, or needs none any more.
+    // Called when a woken recall has found no room, or needs none any more.
     void let_next_try() {
         if (tries_ == 0) return;
         --tries_;
         waiting_.wake_one();
     }
-    // Waits until it is the caller's turn to try. kTimedOut, kCancelled: as options.
+    // Waits until it is the caller's turn to try. kTimedOut: the deadline of the options has
+    // passed. kCancelled: the wait was cancelled.
     Task<Result<void>> wait(core::WaitOptions options) {
         ++count_;
         const auto woken = co_await waiting_.wait(options);
@@ -52,7 +53,7 @@ private:
     core::WaitQueue waiting_;
     std::uint64_t changes_ = 0;
     std::uint32_t count_ = 0;
-    std::uint32_t tries_ = 0;  // How many more may try in this round.
+    std::uint32_t tries_ = 0;  // How many recalls may still try in this round.
 };
 
 }  // namespace fopd::library

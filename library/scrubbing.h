@@ -19,8 +19,8 @@ struct TapeLibrary::Scrubbing : MediumTask {
     // Failed attempts to read the copy at `from`, and the drives that made them.
     std::uint32_t tries = 0;
     std::set<std::string, std::less<>> drives{};
-    std::uint32_t failures_in_turn = 0;      // Failed requests since the last copy that was read.
-    std::optional<store::Copy> last_read{};  // The latest copy that a drive could read.
+    std::uint32_t failures_in_turn = 0;      // Requests that failed since a copy was last read.
+    std::optional<store::Copy> last_read{};  // The last copy that was read successfully.
 };
 
 }  // namespace fopd::library

@@ -36,8 +36,8 @@ struct LibrarySettings {
 
 config::ListSection<LibrarySettings> libraries_section();
 
-// Checks that the pool of each library is a tape pool, after both sections have passed their own
-// checks. Mistakes of the section `libraries`; empty if there are none.
+// Checks that the pool of each library is a tape pool. Called when both sections have passed their
+// own checks. Returns the mistakes in the section `libraries`; empty if there are none.
 std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& libraries,
                                          const std::vector<devices::PoolSettings>& pools);
 

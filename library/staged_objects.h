@@ -17,11 +17,11 @@
 namespace fopd::library {
 
 // The objects of tape pools whose bytes are on the disks of a locality. Objects that need a copy
-// are in groups that belong together on tape, the oldest first; objects with all their copies are
-// by age. Pure.
+// are in groups, one for objects that are to be together on tape, the oldest object first. Objects
+// that have all their copies are sorted by age. Pure.
 class StagedObjects {
 public:
-    // Objects of a pool that belong together on tape.
+    // Identifies a group: objects of a pool that are to be together on tape.
     struct GroupKey {
         objects::PoolId pool = 0;
         std::string collection = {};
@@ -33,7 +33,7 @@ public:
         store::Fid fid{};
         GroupKey group{};
         std::uint64_t size_bytes = 0;
-        Instant since{};  // The last known change of its content.
+        Instant since{};  // When its content last changed, as far as is known.
     };
     struct Group {
         GroupKey key{};
@@ -43,8 +43,8 @@ public:
         bool is_urgent = false;  // A disk of the objects needs room; set by StagingDisks.
     };
 
-    // The object needs a copy of its content. A waiting object keeps its place; an object that is
-    // being copied will be copied again.
+    // The object needs a copy of its content. An object that waits already keeps its position in
+    // the group; an object that is being copied will be copied again.
     void needs_copy(const Object& object);
     // The object has all its copies, and its bytes are on the disk.
     void has_copy(const Object& object);
@@ -55,14 +55,15 @@ public:
 
     // -- copying --
 
-    // The groups by key, with the objects that wait and are not being copied.
+    // The groups by key, with their waiting objects. Objects that are being copied are not
+    // included.
     std::vector<Group> groups() const;
     // Takes the oldest objects of a group to be copied, within the limits; a single object may
     // exceed `bytes`.
     struct Limits {
         std::uint64_t bytes = 0;
         std::size_t objects = 0;
-        // The limit of each object: larger ones keep waiting.
+        // The largest size of an object: larger objects keep waiting.
         std::uint64_t object_bytes = std::numeric_limits<std::uint64_t>::max();
     };
     std::vector<Object> take(const GroupKey& group, const Limits& limits);
@@ -77,11 +78,11 @@ public:
         std::uint64_t objects = 0;
         Instant oldest{};
     };
-    // Has an entry for each pool with such objects.
+    // Has an entry for each pool that has such objects.
     std::vector<Uncopied> uncopied() const;
     // The copying of a taken object has ended. If it still needs a copy, it waits again.
     void put_back(store::Fid fid);
-    // Objects that wait or are being copied.
+    // The number of objects that wait or are being copied.
     std::uint64_t waiting_count() const { return waiting_.size(); }
     // Whether the object waits, is being copied, or was given up.
     bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
@@ -95,7 +96,8 @@ public:
 
     // -- leaving the disk --
 
-    // The object with all its copies that has been on the disk for longest, after the given one.
+    // Of the objects that have all their copies: the one that has been on its disk for longest,
+    // after the given one.
     struct Age {
         Instant since{};
         store::Fid fid{};

@@ -32,21 +32,23 @@
 
 namespace fopd::library {
 
-// The generation and pool of a cartridge, from the records of copies on it.
+// The generation and pool of a cartridge, as the records of copies on it tell.
 struct RecordedMedium {
     std::uint32_t generation = 0;
     objects::PoolId pool = 0;  // The pool of an object that has a copy there.
 };
 using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
-// The objects that have live copies on a cartridge.
+// Counts of the objects that have live copies on a cartridge.
 struct CopiesThere {
     std::uint64_t objects = 0;
-    std::uint64_t only_here = 0;  // Objects without bytes on a disk or on another good cartridge.
+    // Objects whose bytes are neither on a disk nor on another good cartridge.
+    std::uint64_t only_here = 0;
     static constexpr std::size_t kNamesMax = 3;
-    std::vector<std::string> names = {};  // Of some of the objects in only_here.
+    std::vector<std::string> names = {};  // The names of some of the objects in only_here.
 };
 
-// A recall, as the home of the object reports it to the library, again after each change.
+// A recall, as the object's home reports it to the library when it is made, and again after each
+// change.
 struct RecallNote {
     store::Fid fid{};
     std::uint64_t ticket = 0;
@@ -61,14 +63,15 @@ struct StagingNews {
     std::vector<StagedObjects::Group> groups{};
     std::vector<StagedObjects::Uncopied> uncopied{};
     std::vector<RecallNote> recalls{};  // In no order.
-    std::vector<store::Fid> ended{};    // Recalls that are over.
-    // Disks that had no room for a recall, and may have some now.
+    std::vector<store::Fid> ended{};    // Recalls that have ended.
+    // Disks that had no room for a recall, and may have room now.
     std::vector<store::Slot> rooms{};
     bool has_more = false;      // Further recalls have to be reported.
     bool has_new_disk = false;  // A new disk, whose records may name unknown cartridges.
 };
 
-// Implements Staging, and what the library needs of a locality. Lives on the reactor of the stores.
+// Implements Staging, and the functions of a locality that the library uses. Lives on the reactor
+// of the stores.
 class StagingDisks final : public Staging, RoomMaker, objects::ObjectObserver {
 public:
     // The stores outlive it. Its coroutines enter the gate of the stores' duties.
@@ -111,9 +114,9 @@ public:
         bool all_given_up = true;  // None of these objects can be copied as it is.
     };
     Task<Result<NotOnTape>> still_not_on_tape(std::vector<store::Fid> fids);
-    // Called when a stop has left an operation of a drive running: closes the objects that it
-    // copies or recalls, which the operation does not use any more. REQUIRES: the stores' duties
-    // have ended.
+    // Called when a node stops although an operation of a drive is still running: closes the
+    // objects that the drive copies or recalls. The operation does not use them any more. REQUIRES:
+    // the stores' duties have ended.
     void let_go() {
         outgoing_.close_all();
         returning_.drop_all();
@@ -153,11 +156,13 @@ public:
         store::Copy copy{};
         std::uint64_t object_bytes = 0;
         bool is_on_disk = false;
-        bool is_done = false;  // Other, good cartridges have the bytes as often as the pool wants.
+        // Other good cartridges have as many copies of the bytes as the pool requires.
+        bool is_done = false;
     };
     struct Moves {
         std::vector<Move> moves{};  // In the order of the tape.
-        // The list is complete up to this position; nothing: it has the last copies.
+        // The list is complete up to this position, and other copies may follow. Nothing: the list
+        // has the last copies of the cartridge.
         std::optional<store::CopyPosition> known_to{};
         // The bytes that the recalled objects of a batch may take on each disk.
         std::map<store::Slot, std::uint64_t> room{};
@@ -165,12 +170,12 @@ public:
     // The live copies on a cartridge from a position on, a page at a time. kBusy: a disk is
     // missing.
     Result<Moves> list_moves(store::Cartridge on, store::CopyPosition from);
-    // Drops the copies on a cartridge of each of the objects that has as many copies on other, good
-    // cartridges as the pool wants. Durable on return.
+    // For each of the objects: removes its copies on the cartridge if other good cartridges have as
+    // many copies as the pool requires. Durable on return.
     Task<Result<void>> drop_moved(store::Cartridge on, std::vector<store::Fid> fids);
 
-    // Records copies that are durable on tape. Leaves out the copies of an object that would still
-    // lack others.
+    // Records copies that are durable on tape. Does not record copies of an object that would still
+    // lack other copies.
     struct Recorded {
         std::uint64_t live = 0;
         // Copies of objects that have changed, were removed, or lack other copies.
@@ -196,9 +201,9 @@ public:
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
     // The number of objects on tape only whose last recall has failed.
     std::uint64_t unreadable_count() const;
-    // How many objects were released. For tests.
+    // The number of objects that were released. For tests.
     std::uint64_t released_count() const { return released_count_; }
-    // How many releases were tried. For tests.
+    // The number of attempts to release an object. For tests.
     std::uint64_t release_tries() const { return release_tries_; }
 
 private:
@@ -268,7 +273,7 @@ private:
     std::vector<objects::PoolId> staging_ids_;  // The ids of the staging of each of pools_.
     Library library_;
     KnownMedia media_;
-    bool knows_media_ = false;  // The library was open once, and has sent the states.
+    bool knows_media_ = false;  // set_media() was called.
     StagedObjects staged_;
     OutgoingCopies outgoing_;
     ReturningObjects returning_;
@@ -280,21 +285,22 @@ private:
     bool rings_ = false;
     bool ring_again_ = false;
     // Recalls are records of their objects, and need no memory here.
-    std::map<store::Fid, std::shared_ptr<Waiters>> waiters_;  // For recalls.
+    std::map<store::Fid, std::shared_ptr<Waiters>> waiters_;  // The callers that wait for a recall.
     std::set<store::Fid> news_;      // New or changed recalls to report to the library.
     std::vector<store::Fid> ended_;  // Ended recalls to report to the library.
     bool has_new_disk_ = false;      // A new disk to report to the library.
     std::uint64_t tickets_made_ = 0;
-    // The ends of the latest failed or cancelled recalls, and their order: a client may ask for the
-    // end of its recall only after it has ended.
+    // How the latest failed and cancelled recalls have ended, and the order of their ends. Kept
+    // because a client may ask only after its recall has ended.
     std::map<store::Fid, RecallEnd> bad_ends_;
     std::deque<store::Fid> badly_ended_;
     // Disks with a release_oldest() in progress. True: an object has changed since its last scan.
     std::map<store::Slot, bool> releasing_;
     ReturnedObjects returned_;
-    // Disks on which make_room() has lacked room, and no room may have come since.
+    // Disks on which make_room() has found too little room, and on which none has become free
+    // since.
     std::set<store::Slot> lacking_room_;
-    std::vector<store::Slot> rooms_;  // To report to the library.
+    std::vector<store::Slot> rooms_;  // Disks to report to the library in StagingNews::rooms.
     // How many free blocks a disk needs for changes that did not fit, and until when this holds.
     struct WantedRoom {
         std::uint64_t free_blocks = 0;

@@ -11,8 +11,8 @@ namespace {
 
 // The time limit for the release of an object, which may be in use.
 constexpr Duration kReleasePatience = 100ms;
-// How long a recalled object stays on the disk for those who have not read it yet: waiting clients
-// are told at once, and a client that was disconnected asks again within this time.
+// How long a recalled object stays on the disk for clients that have not read it yet. Waiting
+// clients are told at once, and a client that was disconnected asks again within this time.
 constexpr Duration kReturnedStays = 30s;
 // How long room is made on a disk after the last change that did not fit.
 constexpr Duration kRoomIsWanted = 30s;

@@ -77,10 +77,7 @@ Task<MediaOutcome> TapeLibrary::may_export(const ExportWish* wish, CopiesThere* 
     // Where it is may have changed, and whether there is room for it.
     co_await look_again();
     const Cartridge* const found = known_cartridge(wish->barcode);
-    if (found == nullptr) {
-        co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
-                               .words = "there is no cartridge " + wish->barcode};
-    }
+    if (found == nullptr) co_return no_such_medium(wish->barcode);
     const Cartridge cartridge = *found;
     std::string refusal = why_not_export(cartridge);
     if (!refusal.empty()) co_return refused(std::move(refusal));
@@ -181,8 +178,7 @@ Task<MediaOutcome> TapeLibrary::import_media(std::string barcode) {
         }
         wanted = importable();
     } else if (known_cartridge(barcode) == nullptr) {
-        co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
-                               .words = "there is no cartridge " + barcode};
+        co_return no_such_medium(barcode);
     } else if (robot_->count(barcode) == 0) {
         co_return refused("cartridge " + barcode + " is not in the library");
     }

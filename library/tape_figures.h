@@ -22,8 +22,8 @@ enum class DriveActivity : std::uint8_t {
     kIdle,
     kExchanging,  // A cartridge is brought, loaded, unloaded or put away.
     kReading,
-    kWriting,  // Also while it labels a cartridge.
-    kDown,     // It is not used.
+    kWriting,  // Writes, or labels a cartridge.
+    kDown,     // The drive is not used.
 };
 inline constexpr std::array<std::string_view, 5> kDriveActivityNames{"idle", "exchanging",
                                                                      "reading", "writing", "down"};
@@ -32,7 +32,7 @@ constexpr std::string_view to_string(DriveActivity activity) {
     return kDriveActivityNames[static_cast<std::size_t>(activity)];
 }
 
-// Of a drive.
+// The figures of a drive.
 struct DriveFigures {
     explicit DriveFigures(std::string_view its_name) : name(its_name) {}
 
@@ -41,15 +41,16 @@ struct DriveFigures {
     core::Counter activity;    // A DriveActivity.
     core::Counter mounts;
     core::Counter unmounts;
-    core::Counter locates;              // Locates that moved the tape.
-    core::Counter locate_predicted_ns;  // Their time by the model of the drive.
-    core::Counter locate_ns;            // Their measured time.
+    core::Counter locates;  // Locates that moved the tape.
+    // The time of these locates as predicted by the drive's model.
+    core::Counter locate_predicted_ns;
+    core::Counter locate_ns;  // The measured time of these locates.
     core::Counter read_bytes;
     core::Counter written_bytes;
-    core::Counter failures;  // Requests that failed there.
+    core::Counter failures;  // Requests that failed on the drive.
 };
 
-// Of a pool.
+// The figures of a tape pool.
 struct TapePoolFigures {
     explicit TapePoolFigures(std::string_view its_name) : name(its_name) {}
 
@@ -70,8 +71,8 @@ public:
     TapeFigures(const TapeFigures&) = delete;
     TapeFigures& operator=(const TapeFigures&) = delete;
 
-    // Of the drive with that name; valid as long as this. A drive keeps its figures when the
-    // library is opened again. Null: there were too many drives.
+    // The figures of the drive with that name; valid as long as this object. A drive keeps its
+    // figures when the library is opened again. Null: there were too many drives.
     static constexpr std::size_t kDrivesMax = 255;
     DriveFigures* drive(std::string_view name);
     // The figures of a pool, by its index in the options.
@@ -87,7 +88,7 @@ public:
     };
     Recalls recalls;
 
-    // Of repacks and scrubs.
+    // The figures of repacks and scrubs.
     struct Works {
         core::Counter moved_copies;
         core::Counter moved_bytes;
@@ -107,13 +108,13 @@ private:
     void collect_works(core::MetricSink& sink) const;
 
     std::vector<std::unique_ptr<TapePoolFigures>> pools_;
-    // The first drive_count_ of them do not change any more.
+    // The first drive_count_ pointers are set, and do not change any more.
     std::array<std::unique_ptr<DriveFigures>, kDrivesMax> drives_;
     std::atomic<std::size_t> drive_count_ = 0;
     std::array<core::Counter, kCartridgeStateNames.size()> media_;
 };
 
-// An Instant in a Counter.
+// Stores an Instant in a counter.
 inline void put_instant(core::Counter& into, Instant time) {
     into.set(static_cast<std::uint64_t>((time - Instant{}).count()));
 }

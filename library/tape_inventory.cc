@@ -73,7 +73,7 @@ bool TapeLibrary::take_inventory(Inventory which) {
     for (const std::string& barcode : present) {
         const Cartridge& known = *shelf_->table().find(barcode);
         const CartridgeId id = known.id;
-        // What was exported is used again when an administrator imports it.
+        // An exported cartridge is used again only after an administrator has imported it.
         if (known.state == CartridgeState::kExported) continue;
         const bool is_found =
             known.state == CartridgeState::kMissing && !in_drives.is_stuck(barcode);

@@ -50,7 +50,7 @@ public:
         core::Reactor& reactor;
         const core::Clock& clock;
         core::EventSink& events;
-        io_sched::MainScheduler& io;  // Of the locality.
+        io_sched::MainScheduler& io;  // The main scheduler of the locality.
         LibraryBay& bay;
         devices::NodeId node{};
     };
@@ -62,11 +62,11 @@ public:
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
     // Begins no new work, makes complete tape files durable, writes index files, and leaves the
-    // cartridges in their drives. Waits until `deadline` for operations of drives, which cannot be
-    // cancelled. Returns how many drives are still busy. Their operations may end at any time, and
-    // then find the stores closed; only unrecorded copies are lost. The library is destroyed after
-    // its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
-    // scheduler is not stopped.
+    // cartridges in their drives. Operations of drives cannot be cancelled: waits for them until
+    // `deadline`. Returns how many drives are still busy. Their operations may end at any later
+    // time, when the stores are closed; then only unrecorded copies are lost. The library is
+    // destroyed after the coroutines of its reactor. REQUIRES: the stores of all localities still
+    // serve, and the scheduler is not stopped.
     Task<std::uint64_t> stop(Instant deadline);
     // Lets the drives end their operations, puts their cartridges back, and does not use the drives
     // again. Waits until `deadline` or stop() at the latest. Returns the drives that still have a
@@ -122,8 +122,8 @@ private:
         bool is_handled = false;  // An administrator's operation uses the drive.
         CartridgeId loads = 0;    // The cartridge that load() is mounting; 0: none.
         bool is_indexing = false;
-        bool is_emptying = false;  // By unload_all().
-        bool rests = false;        // It is one of resting_.
+        bool is_emptying = false;  // unload_all() is unloading the drive.
+        bool rests = false;        // The drive is in resting_.
     };
     // A batch that waits for a cartridge, or is being written.
     struct WaitingBatch;
@@ -178,10 +178,11 @@ private:
 
     // -- tape_migration.cc --
     struct Due;
-    // When a batch of a group last began, and what the last try lacked.
+    // When a batch of a group last began, and whether the last attempt lacked cartridges or drives.
     struct Turn {
         Instant begun_at{};
-        std::uint64_t stuck = 0;  // stuck_count_ at the last try, if that was stuck; 0: it was not.
+        // stuck_count_ at the last attempt, if that lacked something; 0: it did not.
+        std::uint64_t stuck = 0;
         bool lacks_drives = false;
     };
     Instant begin_batches();
@@ -204,7 +205,7 @@ private:
     };
     static std::uint64_t largest_of(const Pool& pool, std::uint64_t free_bytes);
     Room room_of(const Pool& pool, std::uint64_t needed_bytes) const;
-    // Promises a blank cartridge to the pool if it needs one, and returns its room then.
+    // Returns the room of the pool. Promises it a blank cartridge first, if it needs one.
     Room room_for(const Pool& pool, std::uint64_t needed_bytes);
     Task<bool> has_waiting(StagedObjects::GroupKey group);
     // Gives up the waiting objects that have more than `bytes`. Returns how many.
@@ -274,7 +275,7 @@ private:
     struct RescueHome {
         std::uint32_t locality = 0;
         store::Fid fid{};       // The object's id here.
-        bool is_there = false;  // It exists already.
+        bool is_there = false;  // The object exists already.
     };
     std::string why_not_rescue(const Cartridge& cartridge, std::string_view pool) const;
     void begin_rescues();
@@ -321,7 +322,7 @@ private:
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
-    // Null: there is none, or the library is not open.
+    // Null: the table has no such cartridge, or the library is not open.
     const Cartridge* known_cartridge(std::string_view barcode) const;
     Task<const Cartridge*> find_medium(std::string barcode);
     const Unit* unit_with(CartridgeId cartridge) const;
@@ -355,7 +356,7 @@ private:
     TapeFigures figures_;
     std::vector<Pool> pools_;
     core::Gate gate_;
-    core::Gate ending_;  // Entered by end().
+    core::Gate ending_;  // The gate that end() enters.
     core::CancelSource stop_;
     bool stopping_ = false;
     std::unique_ptr<HomeDoors> homes_;
@@ -365,7 +366,7 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_;
     std::vector<Unit> units_;
-    std::string not_open_;   // Why the last try to open it failed.
+    std::string not_open_;   // Why the last attempt to open the library failed.
     bool is_ready_ = false;  // All parts are open, and end() has not begun.
     // The state of look_again().
     std::uint64_t looks_wanted_ = 0;
@@ -374,33 +375,37 @@ private:
     core::WaitQueue looked_;
     std::optional<Instant> last_look_;
     std::set<std::uint32_t> nameless_;  // Elements for which library.no_barcode was emitted.
-    std::uint64_t media_shown_ = 0;     // The MediaShelf::changes() that the homes know.
+    // MediaShelf::changes() when the states were last sent to the homes.
+    std::uint64_t media_shown_ = 0;
     bool rung_ = false;
     core::WaitQueue rings_;
     core::WaitQueue changed_;  // Woken when a batch has ended, or the homes have told of changes.
     std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;       // By locality.
-    std::vector<std::vector<StagedObjects::Uncopied>> uncopied_;  // Likewise.
+    std::vector<std::vector<StagedObjects::Uncopied>> uncopied_;  // By locality.
     std::vector<WaitingBatch*> waiting_batches_;
-    std::vector<std::unique_ptr<Handling>> resting_;  // Drives that are used no more.
+    // Drives that are not used any more, after unload_all().
+    std::vector<std::unique_ptr<Handling>> resting_;
     std::set<StagedObjects::GroupKey> writing_;
     std::map<StagedObjects::GroupKey, Turn> turns_;
     std::uint64_t batches_begun_ = 0;
-    std::uint64_t stuck_count_ = 0;  // How often a group found no cartridge, or too few drives.
+    // How often a batch could not begin, because a cartridge or drives were missing.
+    std::uint64_t stuck_count_ = 0;
     core::IntrusiveList<AgePlace> recalls_by_age_;
     FidTable<Recall> recalls_;
     // Recalls for whose cartridges there was no drive, or no changer.
     std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;
-    std::map<store::Slot, RoomQueue> room_queues_;  // Of disks that had no room for a recall.
+    // By disk, for disks that had no room for a recall.
+    std::map<store::Slot, RoomQueue> room_queues_;
     Duration stranded_pause_{0};  // The last pause; it grows until a cartridge can be loaded.
-    // When library.recalls_wait was emitted, by the reason, which is in static storage.
+    // By reason, which is in static storage: when library.recalls_wait was last emitted.
     std::map<std::string_view, Instant> said_waits_;
-    Instant look_again_at_{};  // find_recall() makes its list anew from this time on.
+    Instant look_again_at_{};  // When the list of find_recall() has to be made again.
     MediumTasks<Repacking> repacks_;
     MediumTasks<Scrubbing> scrubs_;
     MediumTasks<Rescuing> rescues_;
-    // Objects that are not complete, by the id with which they were made, and their version.
+    // The pieces of incomplete objects, by the id with which the object was made and its version.
     std::map<std::pair<store::Fid, std::uint64_t>, FoundPieces> found_pieces_;
 };
 

@@ -361,8 +361,8 @@ std::uint64_t TapeLibrary::Room::for_batch() const {
     return room > kBatchOverhead ? room - kBatchOverhead : 0;
 }
 
-// The largest object of which each piece fits on a cartridge with so much room. Pieces of an object
-// may be on several cartridges.
+// The size of the largest object that can be written to cartridges with so much room. Each of its
+// pieces has to fit on one cartridge; the pieces may be on different cartridges.
 std::uint64_t TapeLibrary::largest_of(const Pool& pool, std::uint64_t free_bytes) {
     const std::uint64_t bytes = CopyBatch::largest_object(free_bytes);
     return bytes < pool.options.piece_bytes ? bytes : bytes * pieces_max(pool.options.copies);

@@ -103,7 +103,7 @@ void TapeLibrary::Recall::push(std::span<const RecallJob::PieceCopy> copies) {
     if (is_cancelled) library.parts_.io.cancel(*this);
 }
 
-// What was pushed before waits as it is.
+// A request that was pushed before the service began stays in the scheduler.
 void TapeLibrary::Recall::end_serving() {
     serving()->cancel.cancel();
     if (is_pushed && serving()->pushes) library.parts_.io.cancel(*this);

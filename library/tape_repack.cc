@@ -106,10 +106,7 @@ std::uint64_t TapeLibrary::room_beside(const Pool& pool, CartridgeId id) const {
 
 Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
-    if (found == nullptr) {
-        co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
-                               .words = "there is no cartridge " + barcode};
-    }
+    if (found == nullptr) co_return no_such_medium(barcode);
     const CartridgeId id = found->id;
     if (repacks_.is_running(id)) co_return MediaOutcome{};
     const Cartridge cartridge = *found;
@@ -145,10 +142,7 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
 
 Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
-    if (found == nullptr) {
-        co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
-                               .words = "there is no cartridge " + barcode};
-    }
+    if (found == nullptr) co_return no_such_medium(barcode);
     const CartridgeId id = found->id;
     if (found->repack == Repack::kNone) {
         co_return MediaOutcome{.kind = Kind::kRefused,

@@ -33,10 +33,6 @@ constexpr std::size_t kPiecesMax = 1'000'000;
 constexpr std::uint32_t kRescueTriesMax = 3;
 constexpr Duration kRescuePause = 10s;
 
-MediaOutcome unknown_cartridge(const std::string& barcode) {
-    return {.kind = Kind::kNoSuchMedium, .words = "there is no cartridge " + barcode};
-}
-
 Error ended_early() {
     return {.code = Errc::kCancelled, .context = "the rescue"};
 }
@@ -203,7 +199,7 @@ std::string TapeLibrary::why_not_rescue(const Cartridge& cartridge, std::string_
 
 Task<MediaOutcome> TapeLibrary::rescue(RescueWish wish) {
     const Cartridge* const found = co_await find_medium(wish.barcode);
-    if (found == nullptr) co_return unknown_cartridge(wish.barcode);
+    if (found == nullptr) co_return no_such_medium(wish.barcode);
     const CartridgeId id = found->id;
     if (found->rescue == Rescue::kRunning) co_return MediaOutcome{};
     std::string refusal = why_not_rescue(*found, wish.pool);
@@ -221,7 +217,7 @@ Task<MediaOutcome> TapeLibrary::rescue(RescueWish wish) {
 
 Task<MediaOutcome> TapeLibrary::cancel_rescue(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
-    if (found == nullptr) co_return unknown_cartridge(barcode);
+    if (found == nullptr) co_return no_such_medium(barcode);
     const CartridgeId id = found->id;
     Rescuing* const running = rescues_.find(id);
     if (found->rescue != Rescue::kRunning || running == nullptr) {

@@ -32,10 +32,6 @@ constexpr std::uint32_t kScrubFailuresMax = 30;
 // The pause after a failure, such as a missing disk or a drive that is down.
 constexpr Duration kScrubPause = 10s;
 
-MediaOutcome no_medium(const std::string& barcode) {
-    return {.kind = Kind::kNoSuchMedium, .words = "there is no cartridge " + barcode};
-}
-
 }  // namespace
 
 // Reads the copies of a page in their order, up to kScrubBytesAtOnce.
@@ -128,7 +124,7 @@ Task<Result<void>> TapeLibrary::ScrubJob::read_one(DriveUnit* drive, CartridgeId
 
 Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
-    if (found == nullptr) co_return no_medium(barcode);
+    if (found == nullptr) co_return no_such_medium(barcode);
     const CartridgeId id = found->id;
     if (found->scrub_file != 0) co_return MediaOutcome{};
     if (!is_readable(found->state)) {
@@ -149,7 +145,7 @@ Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
 
 Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
-    if (found == nullptr) co_return no_medium(barcode);
+    if (found == nullptr) co_return no_such_medium(barcode);
     if (found->scrub_file == 0) {
         co_return MediaOutcome{.kind = Kind::kRefused,
                                .words = "cartridge " + barcode + " has no scrub to end"};

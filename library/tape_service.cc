@@ -241,9 +241,7 @@ Task<const Cartridge*> TapeLibrary::find_medium(std::string barcode) {
 
 Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     const Cartridge* const found = co_await find_medium(wish.barcode);
-    if (found == nullptr) {
-        co_return outcome(Kind::kNoSuchMedium, "there is no cartridge " + wish.barcode);
-    }
+    if (found == nullptr) co_return no_such_medium(wish.barcode);
     const CartridgeId id = found->id;
     Pool* const pool = find_pool(objects::pool_id(wish.pool));
     if (pool == nullptr) {
@@ -372,9 +370,7 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
         co_return outcome(Kind::kNoSuchDrive, "there is no drive " + wish.drive);
     }
     const Cartridge* const cartridge = co_await find_medium(wish.barcode);
-    if (cartridge == nullptr) {
-        co_return outcome(Kind::kNoSuchMedium, "there is no cartridge " + wish.barcode);
-    }
+    if (cartridge == nullptr) co_return no_such_medium(wish.barcode);
     const CartridgeId id = cartridge->id;
     const std::string refusal = why_not_load(*unit, *cartridge);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);

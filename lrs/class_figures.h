@@ -79,11 +79,12 @@ struct ClassShares {
     bool is_soft = false;  // Whether the limit is soft.
 };
 
-// The turns of a class whose turns are agreed on with other nodes.
+// The turns of a class in a policy by which all nodes agree on the turns.
 struct ClassTurns {
     std::uint32_t weight = 1;
-    std::uint64_t taken = 0;  // Epochs that were the class's.
-    // Its requests at all nodes when the epoch began. Nothing: not among those who are next.
+    std::uint64_t taken = 0;  // The epochs that were a turn of this class.
+    // The waiting requests of the class at all nodes when the epoch began. Nothing: the class is
+    // not among those with the next turns, for which this is known.
     std::optional<std::uint64_t> queued_in_all{};
 
     // Adds the figures of another locality, which counts the same epochs.
@@ -93,8 +94,8 @@ struct ClassTurns {
 // The node's part of a limit that all nodes of its cluster share.
 struct ClassInCluster {
     double share = 0;
-    bool is_cut_off = false;  // From the other nodes.
-    bool differs = false;     // The rule reads otherwise at another node.
+    bool is_cut_off = false;  // The node is cut off from the other nodes.
+    bool differs = false;     // Another node has a different text of the rule.
 
     // Adds the figures of another locality.
     void add(const ClassInCluster& other) {

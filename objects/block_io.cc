@@ -1,12 +1,20 @@
 #include "objects/block_io.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "core/crc32c.h"
 #include "core/ensure.h"
 #include "fop/range.h"
 
 namespace fopd::objects {
+
+std::uint32_t zero_block_checksum() {
+    static constexpr std::array<std::byte, kBlock> kZeros{};
+    static const std::uint32_t kChecksum = core::crc32c(kZeros);
+    return kChecksum;
+}
 
 BlockIo::BlockIo() {
     for (Request& each : requests_) each.owner = this;

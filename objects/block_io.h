@@ -17,6 +17,8 @@
 namespace fopd::objects {
 
 inline constexpr std::size_t kBlock = fop::kBlockBytes;
+// The checksum of a block of zeros, as a hole reads.
+std::uint32_t zero_block_checksum();
 // The blocks that fit into one buffer.
 inline constexpr std::uint32_t kBufferBlocks = core::kBufferBytes / kBlock;
 

@@ -22,19 +22,22 @@ public:
     // The part of the disk that is left to older uploads of unknown size, to all of them together.
     static constexpr std::uint64_t kUnknownPart = 8;
 
-    // Whether it keeps room. One that was idle for long does not, nor does one from before the
-    // start of the daemon.
+    // Whether room is reserved for the upload. It is not if the upload was idle for long, or began
+    // before the start of the daemon.
     bool contains(store::Fid fid) const { return uploads_.contains(fid); }
-    // `blocks`: what is expected to be written from now on; 0: unknown. REQUIRES: !contains(fid).
+    // Reserves room for an upload. `blocks`: how many are expected to be written from now on; 0:
+    // unknown. REQUIRES: !contains(fid).
     void begin(store::Fid fid, std::uint64_t blocks, Instant now) {
         uploads_[fid] = {.left_blocks = blocks, .is_unknown = blocks == 0, .tried_at = now};
     }
-    // Somebody writes to it, or tries to. Nothing happens if it keeps no room.
+    // Called when a client writes to the upload, or tries to. Has no effect if no room is reserved
+    // for it.
     void tries(store::Fid fid, Instant now) {
         const auto found = uploads_.find(fid);
         if (found != uploads_.end()) found->second.tried_at = now;
     }
-    // One that grows beyond its expected size goes on as one of unknown size.
+    // Called when blocks of the upload were written. An upload that exceeds its expected size
+    // continues as one of unknown size.
     void written(store::Fid fid, std::uint64_t blocks) {
         const auto found = uploads_.find(fid);
         if (found == uploads_.end()) return;

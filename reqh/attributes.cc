@@ -95,6 +95,12 @@ Task<fop::Reply> run_stat(Operation* operation) {
     co_return fop::Reply{.body = fop::StatReply{.attributes = *attributes}};
 }
 
+void set_attributes(const fop::SetAttributes& wanted, store::Object& object) {
+    if ((wanted.which & fop::SetAttributes::kOwner) != 0) object.owner = wanted.owner;
+    if ((wanted.which & fop::SetAttributes::kGroup) != 0) object.group = wanted.group;
+    if ((wanted.which & fop::SetAttributes::kMode) != 0) object.mode = wanted.mode;
+}
+
 Task<fop::Reply> run_set_attributes(Operation* operation) {
     const auto& set = operation->body<fop::SetAttributes>();
     const store::Fid fid = objects::store_fid(set.fid);
@@ -115,9 +121,7 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     if (!room) co_return operation->refuse(room.error());
 
     store::Object object = operation->object();
-    if ((set.which & fop::SetAttributes::kOwner) != 0) object.owner = set.owner;
-    if ((set.which & fop::SetAttributes::kGroup) != 0) object.group = set.group;
-    if ((set.which & fop::SetAttributes::kMode) != 0) object.mode = set.mode;
+    set_attributes(set, object);
     object.next_attributes();
     object.changed = operation->wall();
     operation->change().put_object(fid, object);

@@ -7,8 +7,12 @@
 #include "reqh/operation.h"
 #include "reqh/refusal.h"
 #include "store/fid.h"
+#include "store/object.h"
 
 namespace fopd::reqh {
+
+// Sets those attributes of the object that the request names; the object borrows the texts.
+void set_attributes(const fop::SetAttributes& wanted, store::Object& object);
 
 // All attributes of an object, which this locks while it reads them; texts are stored in the
 // operation.

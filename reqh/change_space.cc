@@ -70,7 +70,8 @@ bool ChangeSpace::has_tapes(objects::PoolId pool) const {
     return found != nullptr && found->is_on_tape() && door != nullptr && door->service != nullptr;
 }
 
-// What is larger than the disk never fits.
+// The reason depends on whether the space can ever become free: data larger than the disk never
+// fit.
 Refusal ChangeSpace::why_full(objects::PoolId pool, std::uint64_t lacking, std::string_view words) {
     const store::SpaceUse use = fop_.volume().space_use();
     wanted_free_blocks_ = use.room_blocks() + lacking;

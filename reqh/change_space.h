@@ -32,8 +32,9 @@ public:
     // tape pool an upload leaves the room that older uploads need. `blocks` is 0 if its size is
     // unknown. As check_room().
     Granted<> begin_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
-    // Likewise, for a write to an upload to a tape pool. An upload that has lost its room, as it
-    // was idle for long or the daemon has started since, keeps room again for what it lacks.
+    // Like begin_upload(), for a write to an upload to a tape pool. An upload loses its room when
+    // it is idle for long or the daemon restarts; then this reserves room for the rest of the
+    // upload again.
     struct UploadPart {
         objects::PoolId pool = 0;
         store::Fid fid{};

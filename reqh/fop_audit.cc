@@ -7,6 +7,7 @@
 
 #include "fabric/rpc/incoming.h"
 #include "reqh/administration.h"
+#include "reqh/attributes.h"
 #include "reqh/request_object.h"
 
 namespace fopd::reqh {
@@ -22,9 +23,7 @@ std::string access_of(const store::Object& object) {
 }
 
 store::Object changed_by(const fop::SetAttributes& set, store::Object object) {
-    if ((set.which & fop::SetAttributes::kOwner) != 0) object.owner = set.owner;
-    if ((set.which & fop::SetAttributes::kGroup) != 0) object.group = set.group;
-    if ((set.which & fop::SetAttributes::kMode) != 0) object.mode = set.mode;
+    set_attributes(set, object);
     return object;
 }
 

@@ -24,13 +24,6 @@ namespace {
 // The most data that a reply itself can carry.
 constexpr std::size_t kInlineMax = fop::kListingBytesMax;
 
-// The checksum of a block in a hole.
-std::uint32_t zero_block_checksum() {
-    static constexpr std::array<std::byte, objects::kBlock> kZeros{};
-    static const std::uint32_t kChecksum = core::crc32c(kZeros);
-    return kChecksum;
-}
-
 // Reads the ranges of a read into the operation's buffer, as much at a time as fits, and
 // sends it to the client. The result is the object at one moment: the extents are noted at once,
 // and their disk blocks are not reused before the read has ended. Only when the disk has no free
@@ -327,7 +320,7 @@ std::uint32_t ObjectRead::checksum_of_block(const Part& part, std::uint64_t bloc
     const auto run = std::ranges::find_if(
         operation_.work().runs,
         [at](const FopWork::BlockRun& each) { return at >= each.at && at < each.at + each.count; });
-    if (run == operation_.work().runs.end()) return zero_block_checksum();
+    if (run == operation_.work().runs.end()) return objects::zero_block_checksum();
     return operation_.work().found_checksums[run->checksums_at + (at - run->at)];
 }
 

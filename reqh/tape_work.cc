@@ -23,7 +23,7 @@ Task<library::MediaOutcome> nothing_done() {
     co_return library::MediaOutcome{};
 }
 
-// What is asked for, with texts of its own.
+// The order of a request, with copies of its texts.
 struct WorkOrder {
     fop::MediumWork::Kind kind = fop::MediumWork::Kind::kRepack;
     fop::MediumWork::Order what = fop::MediumWork::Order::kShow;

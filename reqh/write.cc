@@ -145,7 +145,7 @@ Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid, std::uin
     operation->unlock();
     if (!loaded) co_return loaded;
     const auto serving = operation->check_serving();
-    // What is on tape only is asked for first.
+    // A released object is recalled first.
     if (!serving || operation->object().is_released) co_return serving;
     co_return operation->space().check_staging(operation->object().pool, blocks);
 }

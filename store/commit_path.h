@@ -30,9 +30,8 @@ namespace fopd::store {
 //     retired_ .. complete_ .. closed_ | closed_ + 1: gathering
 //                 durable_
 //
-// - Closed: the entry has a position, and its write has begun. Entries get positions in the order
-// of
-//   their numbers.
+// - Closed: the entry has a position, and its write has begun. Positions are given in the order of
+//   the numbers.
 // - Complete: this entry and all entries before it are written, and so are the data of their
 //   commits.
 // - Durable: a flush that began when the entry was complete has succeeded. durable_ <= complete_.
@@ -115,9 +114,9 @@ protected:
     // Called when a reservation finds no room. Starts what can make room (growth, cleaning), or
     // returns the reason why nothing will.
     virtual std::optional<Error> make_room(RoomWanted wanted) = 0;
-    // The position of an entry is in a new segment.
+    // Called when an entry gets the first position in another segment.
     virtual void segment_entered() = 0;
-    // The log has failed.
+    // Called when the log has failed.
     virtual void path_failed() = 0;
 
     // -- for the log's upkeep --

@@ -55,7 +55,8 @@ public:
     // -- objects, uploads, replies --
 
     Result<std::optional<Object>> find(Fid fid);
-    // Copies of another content are dead, and end.
+    // Writes the object's record. Copies that were made of another content of the object are
+    // removed.
     Result<void> put(Fid fid, const Object& object);
     Result<std::optional<Upload>> find_upload(Fid fid);
     void put_upload(Fid fid, const Upload& upload);
@@ -66,7 +67,7 @@ public:
     // The number of the request whose reply is stored in the place of `key`: this request, an
     // earlier or a later one. 0: no reply is stored there.
     Result<std::uint64_t> newest_request(const ReplyKey& key);
-    // The reply that has the place of the request.
+    // The reply that is stored in the place of `key`.
     Result<std::optional<ReplyRecord>> find_reply(const ReplyKey& key);
     // Does nothing if the place has the reply to a later request.
     Result<void> put_reply(const ReplyRecord& record);
@@ -128,7 +129,7 @@ public:
 
     struct Counted {
         std::uint64_t blocks = 0;
-        std::uint64_t next = 0;  // Where to go on.
+        std::uint64_t next = 0;  // The block to continue at.
         bool finished = false;
         bool met_cleared = false;  // The count skipped a cleared range.
     };
@@ -147,13 +148,15 @@ public:
         std::uint64_t next = 0;  // Blocks of the range before this are a hole now.
         bool finished = false;
     };
-    // Makes a hole, from the front, of at most `steps_max` extents. Call again for the rest of the
-    // range until it is finished. To truncate is to punch up to kObjectBlocksMax.
+    // Frees at most `steps_max` extents of the range, the first ones first. Call again for the rest
+    // of the range until it is finished. A truncate punches from the new end up to
+    // kObjectBlocksMax.
     Result<Punched> punch(Fid fid, BlockRange range, std::uint32_t steps_max,
                           std::vector<DiskRange>& freed);
 
-    // Makes a hole at once, however many extents there are: sweep() frees them later. Takes a step
-    // for each range that was cleared before and overlaps or touches this one.
+    // Turns the range into a hole in one call, whatever the number of its extents: sweep() frees
+    // them later. Takes a step for each range that was cleared before and overlaps or touches this
+    // one.
     Result<void> clear(Fid fid, BlockRange range);
 
     // The range has no extents any more, so sweep() has nothing to free there.
@@ -167,7 +170,7 @@ public:
     // The caller logs each part as a punch, so that a replay makes the same map.
     Result<std::optional<Swept>> sweep(std::uint32_t steps_max, std::vector<DiskRange>& freed);
 
-    // -- all --
+    // -- the whole map --
 
     // Calls the visitor for every entry of one kind, by ascending key, a bounded number a turn.
     // Entries that change meanwhile may be missed. Ends in the turn of the last entry, unless the

@@ -13,23 +13,24 @@ namespace fopd::store {
 
 class ObjectMap;
 
-// The changes of released objects, and of their copies, that are allowed. This is checked before a
-// change is applied to the map, and not in a replay, because the records in a log were checked.
+// Checks whether a change of released objects, or of their copies, is allowed. Called before the
+// change is applied to the map. A replay does not call it, because the records in a log were
+// checked before they were written.
 class ReleasedRules {
 public:
     // The purpose of a change; set by the operation of the volume that makes the change.
     struct Grant {
         enum class Purpose : std::uint8_t {
             kNone,
-            kParts,  // Parts of a released object come or go.
-            kEnd,    // The bytes are back.
-            // An object whose bytes are on cartridges, as cartridges alone tell. Its copies have
-            // been compared with it.
+            kParts,  // Blocks of a released object are written or freed, while its bytes come back.
+            kEnd,    // All bytes are back on the disk: the object is not released any more.
+            // Makes an object that is known from cartridges only, or gives a released object newer
+            // content. The volume has checked that its copies have all its bytes.
             kFromTape,
         } purpose = Purpose::kNone;
-        Fid fid{};  // Unless it is kNone.
+        Fid fid{};  // The object. Not used with kNone.
         std::uint64_t content_version = 0;
-        bool accepts_loss = false;  // Copies may go that a released object needs.
+        bool accepts_loss = false;  // The change may remove copies that a released object needs.
     };
 
     // The map outlives it.
@@ -44,7 +45,7 @@ private:
         Fid fid{};
         bool extents = false;        // Blocks are written.
         bool holes = false;          // Blocks become a hole.
-        std::optional<Object> to{};  // Without texts.
+        std::optional<Object> to{};  // The new record of the object, without its texts.
     };
 
     Changed& changed(Fid fid);

@@ -14,26 +14,27 @@ namespace fopd::devices {
 struct CartridgeInfo {
     static constexpr std::size_t kTextMax = 32;
 
-    // The label on the outside; empty: there is none. Two cartridges may have the same.
+    // The barcode on the outside; empty: there is none. Two cartridges may have the same barcode.
     std::string barcode = {};
     std::string technology = "lto9";
     std::string serial = {};
-    std::uint64_t capacity_bytes = 0;  // 0: that of its technology.
+    std::uint64_t capacity_bytes = 0;  // 0: the capacity of its technology.
     bool write_protected = false;
     bool cleaning = false;
 
     friend bool operator==(const CartridgeInfo&, const CartridgeInfo&) = default;
 };
 
-// kInvalid if a line is wrong, or a key unknown or there twice.
+// kInvalid: a line is invalid, or a key is unknown or occurs twice.
 Result<CartridgeInfo> parse_cartridge(std::string_view text);
 std::string format_cartridge(const CartridgeInfo& info);
 
-// The cartridges in the elements of a library, by their address; each by the name of its files.
+// The cartridges in the elements of a library: the name of a cartridge's files by the address of
+// its element.
 using CartridgePositions = std::map<std::uint32_t, std::string>;
 
-// Lines that are wrong count as missing, and so do second ones of an element or a cartridge: the
-// library finds a new element for a cartridge without one.
+// Ignores invalid lines, and second lines for an element or a cartridge. The library finds a new
+// element for a cartridge without one.
 CartridgePositions parse_positions(std::string_view text);
 std::string format_positions(const CartridgePositions& positions);
 

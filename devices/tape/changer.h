@@ -19,10 +19,10 @@ struct LibraryElement {
     std::uint32_t address = 0;  // Unique in the library.
     bool accessible = true;     // The changer can reach it now.
     bool full = false;
-    // The text on the cartridge's label, without trailing spaces; empty: it has none, or it cannot
-    // be read. Two cartridges may have the same.
+    // The cartridge's barcode, without trailing spaces; empty: it has none, or it cannot be read.
+    // Two cartridges may have the same barcode.
     std::string barcode;
-    // Of a drive: TapeDrive::serial() of it.
+    // For drives: TapeDrive::serial().
     std::string drive_serial;
 
     friend bool operator==(const LibraryElement&, const LibraryElement&) = default;
@@ -41,7 +41,7 @@ public:
     virtual Task<Result<std::vector<LibraryElement>>> inventory() = 0;
     // Moves the cartridge in element `from` to the empty element `to`. kNotFound: there is no such
     // element, or no cartridge in `from`. kBusy: `to` is full, the drive has not unloaded, or
-    // somebody has the door open; nothing was moved. kIo: the place of the cartridge is unknown
+    // somebody has the door open; nothing was moved. kIo: it is unknown where the cartridge is
     // until the next inventory().
     virtual Task<Result<void>> move(std::uint32_t from, std::uint32_t to) = 0;
 };

@@ -16,13 +16,13 @@ namespace fopd::devices {
 
 // Room for `count` records behind a position.
 struct RoomWanted {
-    std::uint32_t size_bytes = 0;  // Of each; 0: filemarks.
+    std::uint32_t size_bytes = 0;  // The size of each record; 0: filemarks.
     std::uint64_t count = 1;
 };
 
-// The state of a drive that does not depend on where its data are: the loaded cartridge, its
-// records and the position. It decides whether an operation is allowed; the drive moves the bytes,
-// and reports each operation to it.
+// The state of a virtual or simulated drive apart from its data: the loaded cartridge, its records
+// and the position. Decides whether an operation is allowed. The drive moves the bytes, and reports
+// each operation to the deck.
 class TapeDeck {
 public:
     // The cartridge as a drive of that technology loads it. kUnsupported: the drive cannot read it.
@@ -35,9 +35,9 @@ public:
     RecordMap unload();
     const std::optional<LoadedTape>& loaded() const { return tape_; }
     const RecordMap& records() const { return records_; }
-    // Of the loaded cartridge.
+    // The model of the loaded cartridge.
     DriveModel model() const;
-    // The tape ends after so many bytes of the image, if that is before its capacity.
+    // Ends the tape after so many bytes of the image, if its capacity is greater.
     void limit(std::uint64_t size_bytes) { limit_bytes_ = size_bytes; }
 
     TapePosition position() const {
@@ -50,19 +50,18 @@ public:
     // The record at the position; nothing: the end of the data. kInvalid: no tape is loaded.
     Result<std::optional<TapeRecord>> next() const;
     void pass() { ++number_; }
-    // The result of TapeDrive::read() for a record, when the position is behind it: the bytes of a
-    // block are then read, unless they are unreadable (kCorrupt) or more than `room_bytes`
-    // (kInvalid).
+    // The result of TapeDrive::read() for a record. Called when the position is behind the record.
+    // kCorrupt: the block is unreadable. kInvalid: it has more than `room_bytes` bytes.
     static Result<TapeRead> read_result(const TapeRecord& record, std::size_t room_bytes);
 
     // kInvalid: the size is wrong, or no tape is loaded. kDenied: it must not be written.
     Result<TapeRoom> may_write(RoomWanted wanted) const;
-    // Data end at the position.
+    // Removes the records behind the position.
     void cut() { records_.cut(number_); }
     void wrote(RoomWanted written);
 
-    // Move as TapeDrive says. kNotFound: the position is the end of the data, which is before.
-    // kInvalid: no tape is loaded, and the position stays.
+    // Move as the functions of TapeDrive. kNotFound: the data end before the target, and the
+    // position is now their end. kInvalid: no tape is loaded; the position has not changed.
     Result<void> move_to_block(std::uint64_t block);
     Result<void> move_behind_filemarks(std::uint32_t count);
     Result<void> move_to_end_of_data();

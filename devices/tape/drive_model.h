@@ -8,16 +8,17 @@
 
 namespace fopd::devices {
 
-// The time that the parts of a locate take. A locate takes `base`, and those of the others that
-// apply to it.
+// The times of the parts of a locate. A locate takes `base`, and in addition each of the other
+// times that applies to it.
 struct LocateCosts {
     Duration base = 4'290ms;
     Duration wrap_change = 6'690ms;
     Duration band_change = 3'200ms;
-    // To the other half of the tape's length. Negative: the tape is then at full speed anyway.
+    // If the target is in the other half of the tape's length. Negative, because the tape reaches
+    // full speed on the way anyway.
     Duration half_change = -6'040ms;
     Duration direction_change = 5'220ms;
-    // The target is behind in the writing direction of the same wrap.
+    // If the target is on the same wrap and behind, against the direction of writing.
     Duration step_back = 11'320ms;
     Duration per_lpos = 619'200ns;
 };
@@ -28,14 +29,14 @@ struct LocateCosts {
 // on. A longitudinal position (LPOS) is a number of marks along the length of the tape, and the
 // same for all wraps.
 struct DriveModel {
-    std::string_view technology;  // Of drive and cartridge, such as "lto9".
+    std::string_view technology;  // The technology of drive and cartridge, such as "lto9".
     std::uint64_t capacity_bytes = 0;
-    std::uint64_t rate_bytes_s = 0;  // Of data that cannot be compressed.
+    std::uint64_t rate_bytes_s = 0;  // The rate for data that cannot be compressed.
     // Data that come slower than this make the tape stop and reposition, again and again.
     std::uint64_t floor_bytes_s = 0;
     std::uint64_t buffer_bytes = 0;
     Duration load{0};         // From the cartridge's arrival until the drive is ready.
-    Duration unload{0};       // Of a rewound tape.
+    Duration unload{0};       // The time to unload a rewound tape.
     Duration rewind_mean{0};  // From a random position; twice this for the whole length.
     std::uint32_t wraps = 0;
     std::uint64_t lpos_begin = 0;
@@ -43,16 +44,17 @@ struct DriveModel {
     LocateCosts costs = {};
 };
 
-// The tape is divided across its width into so many bands, which are filled one after the other.
+// The number of bands into which the width of a tape is divided. Bands are filled one after the
+// other.
 inline constexpr std::uint32_t kTapeBands = 4;
-// A tape that stopped has to go back before it can go on.
+// The time that a stopped tape needs to move back before it can continue.
 inline constexpr Duration kBackhitch = 3s;
 // The time that a changer takes to move a cartridge.
 inline constexpr Duration kChangerMove = 4s;
 
 // All generations, the oldest first: "lto6" to "lto10".
 std::span<const DriveModel> drive_models();
-// Null: no such technology.
+// Null: there is no such technology.
 const DriveModel* find_drive_model(std::string_view technology);
 // Null: the barcode does not end with the generation of an LTO cartridge, as "V00001L9" and
 // "V00001LA" do.
@@ -60,7 +62,8 @@ const DriveModel* model_of_barcode(std::string_view barcode);
 // Whether the drive can read cartridges of that technology, and write them.
 bool can_read(std::string_view drive, std::string_view cartridge);
 bool can_write(std::string_view drive, std::string_view cartridge);
-// The model of the same tape with less, or more, data on each wrap. REQUIRES: not 0 bytes.
+// The model of the same tape with another capacity, which changes the data on each wrap. REQUIRES:
+// capacity_bytes > 0.
 DriveModel with_capacity(const DriveModel& model, std::uint64_t capacity_bytes);
 // Where the early warning of a cartridge begins: so many bytes before its end, at least 1 MiB
 // unless the cartridge is smaller than 4 MiB.
@@ -97,9 +100,10 @@ public:
     // The model outlives it.
     explicit WriteStream(const DriveModel& model) : model_(&model) {}
 
-    // Takes a block. Returns when the host can go on: at once, or when the buffer has room for it.
+    // Takes a block. Returns the time when the host can continue: now, or when the buffer has room
+    // for the block.
     Instant write(Instant now, std::uint64_t size_bytes);
-    // Writes the buffer to the tape, which then stops. Returns when that is done.
+    // Writes the buffer to the tape, which then stops. Returns the time when that has ended.
     Instant flush(Instant now);
     // The tape was moved after a flush(): the next start needs no repositioning of its own.
     void tape_moved() { at_end_of_data_ = false; }
@@ -111,7 +115,8 @@ private:
     void start(Instant now);
 
     const DriveModel* model_;
-    Instant now_{};  // When the buffer has so many bytes; in the future while the tape repositions.
+    // The time at which the buffer has this state; in the future while the tape repositions.
+    Instant now_{};
     std::uint64_t buffered_bytes_ = 0;
     bool moving_ = false;
     bool at_end_of_data_ = false;  // The tape stopped where it had written.

@@ -23,9 +23,9 @@ Result<CartridgeInfo> read_cartridge_text(const std::string& path);
 Result<void> create_cartridge(const std::string& directory, std::string_view name,
                               const CartridgeInfo& info);
 
-// Empty if there are none yet.
+// Empty if no positions were written yet.
 Result<CartridgePositions> read_positions(const std::string& directory);
-// Durable and complete, or as before.
+// Replaces all positions durably. After a failure, the old positions are kept.
 Result<void> write_positions(const std::string& directory, const CartridgePositions& positions);
 
 // Differs after each start of the system. Empty: it cannot be read.

@@ -23,16 +23,16 @@ constexpr std::uint64_t image_bytes(std::uint32_t size_bytes) {
     return size_bytes == 0 ? 4 : 8 + std::uint64_t{size_bytes} + size_bytes % 2;
 }
 
-// The records of a cartridge. Equal ones that follow each other are kept as one run, so that its
-// size depends on the number of files and not on that of blocks; whatever is looked for is found in
-// the logarithm of that.
+// The records of a cartridge. Equal records that follow each other are kept as one run, so that the
+// size of the map depends on the number of files and not of blocks. Each search takes logarithmic
+// time in the number of runs.
 class RecordMap {
 public:
     // Adds a record, or several equal ones, behind the last.
     void add(std::uint32_t size_bytes, std::uint64_t count = 1);
-    // A block that cannot be read. REQUIRES: not 0 bytes.
+    // Adds a block that cannot be read. REQUIRES: size_bytes > 0.
     void add_unreadable(std::uint32_t size_bytes);
-    // So many bytes of the image belong to no record.
+    // Adds bytes to the image that belong to no record.
     void add_gap(std::uint64_t size_bytes) { end_offset_ += size_bytes; }
     // Removes the record with that number, and all behind it. REQUIRES: there are so many.
     void cut(std::uint64_t number);
@@ -45,7 +45,8 @@ public:
     TapeRecord find(std::uint64_t number) const;
     // The number of filemarks before that record. REQUIRES: number <= count().
     std::uint64_t filemarks_before(std::uint64_t number) const;
-    // Where the record with that number begins. REQUIRES: number <= count().
+    // The offset in the image at which the record with that number begins. REQUIRES: number <=
+    // count().
     std::uint64_t offset_of(std::uint64_t number) const;
     // The number that follows the filemark with that number, counted from 1; nothing if there are
     // fewer.

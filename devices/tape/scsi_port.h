@@ -17,14 +17,14 @@ enum class ScsiDirection : std::uint8_t { kNoData, kFromDevice, kToDevice };
 
 struct ScsiCommand {
     std::array<std::uint8_t, 16> bytes{};
-    std::uint8_t size = 6;  // So many of them.
+    std::uint8_t size = 6;  // The number of bytes of the command.
     ScsiDirection direction = ScsiDirection::kNoData;
     core::Buffer data = {};
     Duration timeout = Duration(60s);
 };
 
 struct ScsiReply {
-    // Set: the command has not simply succeeded.
+    // Empty if the command has succeeded and the device reports nothing else.
     std::optional<ScsiSense> sense = {};
     std::size_t transferred_bytes = 0;
 };
@@ -35,8 +35,8 @@ class ScsiPort {
 public:
     virtual ~ScsiPort() = default;
 
-    // kBusy: somebody else has reserved the device. kTimedOut, kIo: nothing is known about what
-    // the command has done.
+    // kBusy: somebody else has reserved the device. kTimedOut, kIo: it is unknown whether the
+    // command was executed.
     virtual Result<ScsiReply> execute(const ScsiCommand& command) = 0;
     // Keeps other programs of this machine from using the tape until release(). kBusy: one uses it.
     virtual Result<void> hold() { return {}; }

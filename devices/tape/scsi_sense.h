@@ -9,7 +9,7 @@
 
 namespace fopd::devices {
 
-// Why a SCSI command failed, or what it met: the sense data of the device.
+// The sense data of a SCSI device: why a command failed, or an event during a command.
 struct ScsiSense {
     enum Key : std::uint8_t {
         kNoSense = 0,
@@ -26,7 +26,7 @@ struct ScsiSense {
 
     std::uint8_t key = kNoSense;
     std::uint16_t code = 0;  // The additional sense code and its qualifier: 0x3a00.
-    // It is about an earlier command. The one that it came with was not executed.
+    // The data are about an earlier command. The present command was not executed.
     bool deferred = false;
     bool filemark = false;
     bool end_of_medium = false;
@@ -37,7 +37,7 @@ struct ScsiSense {
     // The code without its qualifier.
     std::uint8_t subject() const { return static_cast<std::uint8_t>(code >> 8U); }
 
-    // The command was executed; the rest says what it met.
+    // Whether the command was executed; the other members describe an event during the command.
     bool is_success() const { return key == kNoSense || key == kRecovered; }
 
     friend bool operator==(const ScsiSense&, const ScsiSense&) = default;

@@ -11,8 +11,8 @@ namespace fopd::devices {
 
 namespace {
 
-// A drive repeats by itself what it cannot read, which takes minutes; less than this is never
-// waited for, whatever the drive says.
+// The shortest time limit of a command, also if the drive reports a shorter one: a drive may repeat
+// a failed read by itself for minutes.
 constexpr Duration kDriveTimeMin = Duration(132s);
 constexpr Duration kDriveTime = Duration(900s);
 // Of commands that may move the whole tape, where the drive says nothing.
@@ -258,7 +258,7 @@ Result<TapeRoom> ScsiTape::write_filemarks(std::uint32_t count, TapeDrive::Marks
     if (count == 0) return synced(reply);
     const auto written = append(reply, 0, count);
     if (!written || *written == TapeRoom::kFull || is_immediate) return written;
-    // Marks of which the drive said that they did not fit may be in its memory only.
+    // If the drive reported that the marks did not fit, they may be only in its memory.
     const bool is_durable = !reply->sense || reply->sense->is_success();
     if (!is_durable) return write_filemarks(0, marks);
     unsynced_ = false;

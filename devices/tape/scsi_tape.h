@@ -18,19 +18,19 @@ namespace fopd::devices {
 // Tells which drive a port leads to.
 struct DriveIdentity {
     std::string serial = {};
-    std::string technology = {};  // As configured if it does not tell.
+    std::string technology = {};  // The configured technology if the drive does not tell its own.
     std::vector<Designator> designators = {};
 };
 
 // The commands of a tape drive (SSC). All calls block, and belong on an Offload, one at a time.
 // Results are those of TapeDrive.
 //
-// The abilities of the drive are tried out when a cartridge is loaded. Drives of LTO find blocks by
-// number, and tell block and filemark. Of others this keeps a map of the blocks and filemarks that
-// it has passed since the cartridge was loaded, and what is beyond is explored: from filemark to
-// filemark where the drive tells the block, else by reading.
+// Tests the abilities of the drive when a cartridge is loaded. LTO drives locate blocks by number,
+// and report the numbers of block and filemark. For other drives this class keeps a map of the
+// blocks and filemarks that were passed since the cartridge was loaded. It explores the tape
+// beyond: from filemark to filemark if the drive reports block numbers, otherwise by reading.
 //
-// While the tape is written, nothing is sent to the drive but writes.
+// While the tape is written, only writes are sent to the drive.
 class ScsiTape {
 public:
     // The port outlives it.
@@ -40,7 +40,7 @@ public:
     // drives whose name does not tell it. Called first.
     Result<DriveIdentity> identify(const std::string& technology);
 
-    // Nothing: the drive is still loading; ask again.
+    // Nothing: the drive is still loading; the caller calls again.
     Result<std::optional<LoadedTape>> try_load();
     Result<void> unload();
     const std::optional<LoadedTape>& loaded() const { return loaded_; }

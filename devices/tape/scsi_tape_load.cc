@@ -165,8 +165,8 @@ CartridgeInfo ScsiTape::describe_cartridge() {
     return tape;
 }
 
-// At the beginning of the tape, where the right answers are known: some drives answer, but not
-// what was asked.
+// Tests the abilities of the drive at the beginning of the tape, where the right answers are known,
+// because some drives give wrong answers.
 void ScsiTape::try_out() {
     numbers_ = Numbers::kNone;
     locate_ = Locate::kNone;

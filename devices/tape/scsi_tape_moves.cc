@@ -214,7 +214,7 @@ Result<void> ScsiTape::space_to(std::uint64_t block) {
     if (!is_ahead) {
         if (const auto rewound = rewind(); !rewound) return rewound;
     }
-    // The map is for what was there before; done() forgets it after a failure.
+    // The map describes the tape as it was before; done() forgets it after a failure.
     while (where_->filemarks < filemarks) {
         const auto count = static_cast<std::uint32_t>(
             std::min<std::uint64_t>(filemarks - where_->filemarks, kSpacedMax));

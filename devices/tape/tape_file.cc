@@ -188,7 +188,7 @@ Result<void> TapeFile::keep_durable(std::uint64_t size_bytes) {
     return {};
 }
 
-// Before the first change, and before what is durable is changed.
+// Called before the first change of the file, and before a change of durable data.
 Result<void> TapeFile::end_at(std::uint64_t offset) {
     if (failure_) return std::unexpected(*failure_);
     if (durable_.get() < 0) {

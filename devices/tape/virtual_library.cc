@@ -140,7 +140,7 @@ Task<Result<void>> VirtualLibrary::keep_positions(CartridgePositions positions) 
     co_return *called;
 }
 
-// Compares the directory with what is known.
+// Compares the directory with the known elements and cartridges.
 Task<Result<void>> VirtualLibrary::refresh() {
     const auto call = [this] { return look(); };
     const auto called = co_await offload_.run(reactor_, call);

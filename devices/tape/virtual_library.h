@@ -32,8 +32,8 @@ struct VirtualLibraryOptions {
     std::string boot_id = {};
 };
 
-// A tape library in a directory, for those who have no other, and for tests. Cartridges are files;
-// people put new ones into the directory, and take files away. Lives on its reactor.
+// A tape library in a directory, for users without a tape library, and for tests. Cartridges are
+// files; people put new ones into the directory, and take files away. Lives on its reactor.
 //
 // Where cartridges are is in a file that is replaced as a whole, so that it survives a kill of the
 // process at any time. A cartridge without an element, and one whose element there is no more, gets

@@ -16,9 +16,9 @@
 
 namespace fopd::eh::etcd {
 
-// Reads and swaps the view in etcd: one endpoint after the other, with a token where there is a
-// user, within the timeout. Blocks, so its calls are made on a thread of core::Offload, one at a
-// time. Logs why an endpoint fails, when the reason changes, and when it works again.
+// Reads and swaps the view in etcd. Tries one endpoint after the other until the timeout, and
+// authenticates if a user is set. The calls block, so they are made on a thread of core::Offload,
+// one at a time. Logs why an endpoint fails whenever the reason changes, and when it works again.
 class EtcdClient {
 public:
     // REQUIRES: problem_of(options) is empty. All references outlive the client.
@@ -27,14 +27,14 @@ public:
 
     // Null: there is no view yet.
     Result<ViewHandle> read();
-    // kUnknown: an endpoint may have got the request, by this call or an earlier one with the same
-    // view, and none said what became of it.
+    // kUnknown: this call, or an earlier one with the same view, may have sent the request to an
+    // endpoint, and no answer tells the outcome.
     Swapped swap(ViewNumber expected, const ViewHandle& next);
 
 private:
     struct Endpoint {
         std::string url;
-        std::string reason{};  // Why it failed last; empty: it did not.
+        std::string reason{};  // Why its last call failed; empty: it has succeeded.
     };
     struct Trouble {
         Errc code = Errc::kIo;
@@ -43,17 +43,17 @@ private:
         Refusal refusal{};
     };
     using Answer = std::expected<std::string, Trouble>;
-    // The view in etcd, null if there is none, and the revision in which it was put.
+    // The view in etcd, null if there is none, and the revision of etcd that wrote it.
     struct Found {
         ViewHandle view{};
         std::int64_t revision = 0;
     };
-    // The first answer of an endpoint, or what the last one failed with.
+    // The first answer of an endpoint; if there is none, the failure of the last endpoint.
     template <typename T>
     struct Asked {
         std::optional<T> answer{};
         Error error{.code = Errc::kTimedOut, .context = "etcd does not answer"};
-        bool may_be_done = false;  // By an endpoint that gave no answer.
+        bool may_be_done = false;  // An endpoint that gave no answer may have executed the request.
         bool is_full = false;      // An endpoint said that etcd has no space.
     };
 
@@ -67,7 +67,7 @@ private:
     std::expected<void, Trouble> authenticate(const Endpoint& endpoint, Instant deadline);
     Trouble trouble_of(const HttpAnswer& answer) const;
     Result<Found> find(Instant deadline);
-    // Nothing: this call has not written the view, and sent nothing that may.
+    // Nothing: this call has not written the view, and no request of it can still write it.
     std::optional<Swapped> try_swap(ViewNumber expected, const ViewHandle& next);
     std::optional<Swapped> conclude(const Asked<SwapAnswer>& asked, const ViewHandle& next,
                                     Instant deadline);
@@ -84,9 +84,11 @@ private:
     std::vector<Endpoint> endpoints_;
     std::size_t first_ = 0;             // The endpoint that answered last is asked first.
     std::optional<std::string> token_;  // Empty text: authentication is off in etcd.
-    std::optional<Found> newest_;       // As far as is known.
-    ViewHandle unsettled_;              // The outcome of the last swap, of this view, is unknown.
-    bool compacts_ = true;              // The last compaction did not fail.
+    std::optional<Found> newest_;       // The newest view that is known to be in etcd.
+    // The view of the last swap, if its outcome is unknown; null: it is known.
+    ViewHandle unsettled_;
+    // The last compaction has succeeded. Only the first failure in a row is logged.
+    bool compacts_ = true;
 };
 
 }  // namespace fopd::eh::etcd

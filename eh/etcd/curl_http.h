@@ -15,8 +15,8 @@ struct CurlHttpOptions {
     std::size_t answer_max = 3U << 20U;  // Bytes of an answer, with its header.
 };
 
-// HTTP/1.1 by libcurl, with TLS for https. Each call makes a connection of its own: what libcurl
-// sends again by itself on another connection would be a second request.
+// HTTP/1.1 by libcurl, with TLS for https. Each call makes a connection of its own. With reused
+// connections, libcurl may send a request a second time by itself when a connection was closed.
 Result<std::unique_ptr<Http>> make_curl_http(CurlHttpOptions options);
 
 }  // namespace fopd::eh::etcd

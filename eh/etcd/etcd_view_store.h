@@ -20,8 +20,9 @@ public:
     void read(ViewStoreUser& user) override;
     void swap(ViewNumber expected, ViewHandle next, ViewStoreUser& user) override;
 
-    // Cancels the call in flight, and returns when its user has been answered; false if that is not
-    // so by the deadline. Awaited before the store is destroyed; no call is made afterwards.
+    // Cancels the call in flight, and waits until its user has been answered; false if that has not
+    // happened by the deadline. Awaited before the store is destroyed. REQUIRES: no call is made
+    // afterwards.
     Task<bool> stop(Instant deadline);
 
 private:

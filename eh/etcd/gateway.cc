@@ -18,7 +18,7 @@ using fop::from_base64;
 using fop::to_base64;
 using Json = nlohmann::json;
 
-// Answers of etcd have at most 5 levels. What is deeper is dropped, and takes no memory.
+// Answers of etcd have at most 5 levels. Deeper values are dropped, and take no memory.
 constexpr int kDepthMax = 8;
 constexpr std::size_t kMessageMax = 200;
 constexpr std::size_t kTokenMax = 8192;

@@ -13,7 +13,7 @@ struct HttpRequest {
     std::string url{};
     std::string body{};   // JSON.
     std::string token{};  // For the header Authorization; empty: none.
-    Duration time{};      // How long it may take.
+    Duration time{};      // The longest time that the call may take.
 };
 
 struct HttpAnswer {
@@ -23,7 +23,7 @@ struct HttpAnswer {
 
 // Why there is no answer.
 struct HttpFailure {
-    Errc code = Errc::kIo;          // Or kTimedOut, kCancelled.
+    Errc code = Errc::kIo;          // One of kIo, kTimedOut, kCancelled.
     bool may_have_arrived = false;  // At least a part of the request was sent.
     std::string reason{};           // For people.
 };
@@ -33,9 +33,9 @@ class Http {
 public:
     virtual ~Http() = default;
 
-    // Blocks until there is an answer, or the time is over, whatever the server does.
+    // Blocks until the answer has come or the time is over.
     virtual std::expected<HttpAnswer, HttpFailure> post(const HttpRequest& request) = 0;
-    // Ends the present call soon, and all later ones. Thread-safe.
+    // Makes the present call and all later ones end soon as cancelled. Thread-safe.
     virtual void cancel() = 0;
 };
 

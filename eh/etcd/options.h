@@ -11,15 +11,16 @@ namespace fopd::eh {
 struct EtcdStoreOptions {
     std::vector<std::string> endpoints{};  // http://HOST:PORT or https://…; tried in turn.
     std::string prefix = "/fopd";          // The view is at the key PREFIX/view.
-    std::string ca{};    // File, PEM: who signs etcd's certificates; empty: as the system says.
-    std::string cert{};  // File, PEM: the certificate to show; empty: none.
-    std::string key{};   // File, PEM: its key.
+    // PEM file with the authorities that sign etcd's certificates; empty: the system's authorities.
+    std::string ca{};
+    std::string cert{};  // PEM file with our certificate; empty: none.
+    std::string key{};   // PEM file with the key of the certificate.
     std::string user{};  // Empty: no authentication.
     std::string password{};
-    Duration timeout = 2s;  // The longest time for a call, whatever etcd does.
+    Duration timeout = 2s;  // The longest time for a call, with all its tries.
 };
 
-// For people; empty if the options make sense.
+// Why the options are invalid, for people; empty if they are valid.
 std::string problem_of(const EtcdStoreOptions& options);
 
 }  // namespace fopd::eh

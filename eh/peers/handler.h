@@ -20,34 +20,37 @@
 
 namespace fopd::eh::peers {
 
-// Sends messages to other members. A message may be lost, come late or twice, and overtake others.
+// Sends messages to other members. A message may be lost, arrive late or twice, and overtake
+// others.
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
-    // Requests to join that other daemons have taken so far. Each of them is answered.
+    // The number of requests to join that other daemons have taken so far. Each of them is answered.
     virtual std::uint64_t requests_taken() const = 0;
-    // Where the member of this name cannot be reached, and why, or why it refuses messages; empty
-    // if the last message to it has reached it, or there was none.
+    // The last problem with messages to the member of this name: the address and the reason why it
+    // is not reached, or the reason why it refuses them. Empty if the last message has reached it,
+    // or none was sent.
     virtual std::string problem_with(const std::string& name) const = 0;
 
 protected:
     ~MessageSender() = default;
 };
 
-// Follows the calls of the nodes' participants, and what becomes of them. For tests.
+// Observes the calls of the nodes' participants and their answers. For tests.
 class EpochObserver {
 public:
-    // The rules for contributions as mark() makes them.
+    // The rules by which contributions are combined, including the bytes that mark() appends.
     virtual EpochRules rules(const EpochRules& plain) const = 0;
     // A node is about to contribute `data`. It may append bytes to tell this call from others.
     virtual void mark(const std::string& node, std::vector<std::byte>& data) = 0;
     // The call was accepted. It must be answered within `longest`.
     virtual void on_call(const std::string& node, Duration longest) = 0;
-    // The node, which takes part or wants to, leaves.
+    // The node leaves: it has taken part in epochs, or was about to join.
     virtual void on_leave(const std::string& node, Incarnation incarnation) = 0;
-    // The node is about to do this; false: its process ends now, and does nothing any more.
+    // The node is about to execute this effect. False: its process ends now, without executing it.
     virtual bool on_effect(const std::string& node, const Effect& effect) = 0;
-    // The call is answered, before its participant is told. Removes what mark() has appended.
+    // Called before the participant gets the answer to its call. Removes the bytes that mark() has
+    // appended.
     virtual void on_answer(const std::string& node, Incarnation incarnation, Answer& answer) = 0;
     // The node has done all that its member asked for.
     virtual void on_settled(const std::string& node, const Member& member) = 0;
@@ -56,12 +59,12 @@ protected:
     ~EpochObserver() = default;
 };
 
-// The epochs of a node, as an administrator sees them.
+// The state of a node's epochs, for administrators.
 struct EpochStatus {
     struct Seen {
         std::string name{};
-        // kLost: it should be a member, and is not. kUnknown: this node, which is none, cannot
-        // tell.
+        // kLost: the daemon should be a member, and is not. kUnknown: this node is no member
+        // itself, and so does not know the state of others.
         enum class State : std::uint8_t { kMember, kReady, kLost, kUnknown } state = State::kMember;
     };
     EpochState state = EpochState::kDetached;
@@ -71,7 +74,7 @@ struct EpochStatus {
     std::vector<Seen> members{};
     std::string last_error{};
     std::optional<Duration> last_error_age{};  // Empty: there was none.
-    // From a call to its epoch: half of them, and 99 of 100, took at most this time.
+    // The time from a call to its epoch: the median and the 99th percentile.
     Duration median{};
     Duration p99{};
 };
@@ -80,15 +83,16 @@ struct EpochStatus {
 struct EpochFigures {
     core::Counter view;
     core::Counter members;
-    core::Counter failing;       // 1: the last call ended with an error.
+    core::Counter failing;       // 1 if the last call ended with an error, otherwise 0.
     core::Counter failed;        // Calls that ended with an error.
-    core::Counter evictions;     // By this node as root.
-    core::Counter dropped;       // Messages that made no sense.
+    core::Counter evictions;     // Evictions that this node decided as root.
+    core::Counter dropped;       // Messages that were invalid.
     core::Counter store_failed;  // Calls of the view store that failed, or were refused.
-    core::Histogram seconds;     // From a call to its epoch.
+    core::Histogram seconds;     // The time from a call to its epoch.
 };
 
-// The epoch handler of a node with peers: executes what its Member asks for. Lives on one reactor.
+// The epoch handler of a node with peers. Passes all events to its Member, and executes the effects
+// that the Member requests. Lives on one reactor.
 class PeersHandler final : public EpochHandler, ViewStoreUser, SmallFileUser, core::Timer {
 public:
     struct Parts {
@@ -103,10 +107,11 @@ public:
     PeersHandler(const PeersHandler&) = delete;
     PeersHandler& operator=(const PeersHandler&) = delete;
 
-    // The node serves: it may join. A call that was made before waits for that, and no longer than
-    // every other call.
+    // Called when the node serves: from now on it may join. A call made before waits for begin(),
+    // but not longer than any other call.
     void begin();
-    // Waits until the node has left, after last_epoch(); false if it has not by the deadline.
+    // Called after last_epoch(): waits until the node has left. False: it has not left by the
+    // deadline.
     Task<bool> left(Instant deadline);
     // Ends a pending call. From now on it sends and asks nothing, and refuses calls.
     void stop();
@@ -115,12 +120,12 @@ public:
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
-    // Epochs may go on without a majority of the members: Member::waive_majority(). How long that
-    // lasts at most, or why this daemon cannot decide on it.
+    // Lets epochs go on without a majority of the members, see Member::waive_majority(). Returns
+    // for how long at most, or the reason why this daemon cannot decide it.
     std::expected<Duration, std::string> waive_majority();
 
-    // The sender has proved the peer key, and states its name. False: the message was not taken,
-    // because the node takes part in no epochs yet, or any more.
+    // A message has arrived. The sender has proved that it has the peer key, and states its name.
+    // False: the message was not taken, because the node takes part in no epochs yet, or has left.
     bool on_message(const Peer& from, std::span<const std::byte> message);
 
     const MemberOptions& options() const { return options_; }
@@ -128,7 +133,7 @@ public:
     const EpochFigures& figures() const { return figures_; }
 
 private:
-    // A call that waits for begin(), and for the incarnation.
+    // A call that waits for begin(), or until the incarnation is durable.
     struct Early {
         EpochNumber current = kFirstEpoch;
         std::vector<std::byte> data{};
@@ -170,21 +175,23 @@ private:
     bool settling_ = false;
     Participant* participant_ = nullptr;  // Set while a call is pending.
     Instant called_at_{};
-    bool has_heard_ = false;          // A message has come in the life of this process.
-    std::uint64_t taken_before_ = 0;  // Requests that others had taken when it was held back last.
-    std::string viewless_;  // A daemon that was asked last, and is in no view; empty: none.
+    bool has_heard_ = false;  // A message has arrived since the process started.
+    // MessageSender::requests_taken() when the member was last held back.
+    std::uint64_t taken_before_ = 0;
+    std::string viewless_;  // The daemon that was asked last, if it is in no view.
     std::optional<Early> early_;
     std::optional<Incarnation> persisting_;
     bool file_busy_ = false;
     Instant read_again_at_ = kNever;  // The next try to read the file.
-    bool file_failed_ = false;        // Its last failure was reported, and it has not worked since.
+    // The file's last failure was reported, and no call has succeeded since.
+    bool file_failed_ = false;
     std::string last_error_;
     Instant last_error_at_{};
-    std::string read_error_;  // Why the view was not read the last time; empty: it was.
+    std::string read_error_;  // Why the last read of the view failed; empty: it succeeded.
     bool is_lost_ = false;    // The loss was reported, and no epoch has come since.
-    ViewHandle noted_view_;   // The log has it; null: none yet.
-    std::string root_;        // Of that view; empty: not known yet.
-    std::string awaited_;     // The members that were reported last as missing.
+    ViewHandle noted_view_;   // The last view that was logged; null: none yet.
+    std::string root_;        // The name of that view's root; empty: not known yet.
+    std::string awaited_;     // The missing members in the last event about that.
     core::WaitQueue left_;
     EpochFigures figures_;
 };

@@ -93,7 +93,7 @@ public:
     // The number of the last message, among those of all links.
     std::uint64_t last_sent() const { return last_sent_; }
 
-    // The next connection that is made begins with the first key, then come those before it.
+    // The next connection uses the first key, and further attempts use the older keys.
     void begin_with_newest_key() { next_key_ = 0; }
 
     Task<void> close() {
@@ -131,7 +131,7 @@ private:
         wake_.wake_all();
     }
 
-    // Sends what is pending, as far as the link is open.
+    // Sends pending messages, while the link is open.
     void pump() {
         const Instant now = owner_.reactor_.now();
         while (!order_.empty() && !closing_) {
@@ -163,7 +163,7 @@ private:
         // The network may have come back long before the system tries this connection again.
         const Instant patience = after(unanswered_since_, owner_.options_.answer_max);
         if (client_->open() && owner_.reactor_.now() >= patience) connect_again();
-        // Members repeat what matters. What is not delivered is no error here.
+        // An undelivered message is no error here, because members repeat important messages.
         if (answer && answer->status == fop::Status::kDone) {
             if (message.is_request) ++owner_.requests_taken_;
             problem_.clear();

@@ -34,8 +34,9 @@ struct LinkOptions {
     std::vector<fop::Key> keys{};
     Duration idle_max{60s};     // A link without messages is closed after this time.
     Duration message_life{1s};  // A message that could not be sent in this time is dropped.
-    Duration back_off_max{2s};  // Between two attempts to connect, or to be admitted.
-    // A connection on which no message was answered for this time is made anew.
+    // The longest pause between two attempts to connect, or after a refusal.
+    Duration back_off_max{2s};
+    // If no message on a connection is answered for this time, a new connection is made.
     Duration answer_max{2s};
 
     // Derives message_life, back_off_max and answer_max from the times for which members wait.
@@ -54,7 +55,7 @@ public:
     Links& operator=(const Links&) = delete;
 
     Result<void> open(fabric::Transport& transport) { return host_.open(transport); }
-    // Sends nothing more, and releases everything. Once.
+    // Stops sending, and releases everything. Called once.
     Task<void> close();
     // New connections use these keys, the first one first. REQUIRES: `keys` is not empty.
     void use_keys(std::vector<fop::Key> keys);
@@ -62,14 +63,15 @@ public:
     void send(const Peer& to, const Message& message) override;
     std::uint64_t requests_taken() const override { return requests_taken_; }
     std::string problem_with(const std::string& name) const override;
-    // A message of this peer has come, so links to it need not wait for their next attempt.
+    // A message from this peer has arrived: links to it try to connect at once.
     void heard(const std::string& name);
     std::size_t count() const { return links_.size(); }
 
 private:
     class Link;
     static constexpr std::size_t kKinds = std::variant_size_v<Body>;
-    // Limits the memory for links to members, some of which may have a new address.
+    // Limits the memory for links. Twice the members, because a member whose address has changed
+    // has two links for a while.
     static constexpr std::size_t kLinksMax = 2 * kRosterMax;
 
     static void on_time(core::Timer& timer);
@@ -81,7 +83,7 @@ private:
     core::EventSink& events_;
     LinkOptions options_;
     fabric::SessionHost host_;
-    // By name, address.
+    // By the peer's name and address.
     std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>> links_;
     std::list<std::unique_ptr<Link>> ending_;
     core::Gate work_;

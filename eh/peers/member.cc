@@ -81,7 +81,8 @@ void Member::waive_majority(Instant now) {
     on_time(now);
 }
 
-// Whether it has asked to join, so that a view may have it in spite of what it wants now.
+// Whether this member has asked to join, so that a view may contain it although it does not want to
+// join any more.
 bool Member::may_be_admitted() const {
     if (standing_ != Standing::kJoining || is_persisting_) return false;
     if (seated_ || swap_ != SwapKind::kNone) return swap_ != SwapKind::kNone;

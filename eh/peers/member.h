@@ -24,13 +24,14 @@ struct Peer {
     std::string address{};
 };
 
-// The evictions that a root may decide on.
+// Which evictions a root may decide.
 enum class Quorum : std::uint8_t {
-    kParticipants,  // Those that keep more than half of the participants.
-    kStore,         // Any that the view store commits.
+    // Evictions after which a majority of the participants remains: keeps_majority().
+    kParticipants,
+    kStore,  // All evictions; the view store decides between two roots.
 };
 
-// Makes many members in one process share one object for equal views.
+// Lets the members of one process share one object for equal views, to save memory.
 class ViewPool {
 public:
     virtual ViewHandle share(View view) = 0;
@@ -39,50 +40,56 @@ protected:
     ~ViewPool() = default;
 };
 
-// Shared by all members, except for `root` and `pool`.
+// The options of a member. All but `others`, `root` and `pool` are the same at all members.
 struct MemberOptions {
     EpochRules rules{};
-    std::uint64_t rules_hash = 0;  // Members with another one are refused.
+    std::uint64_t rules_hash = 0;  // A member with another hash is refused.
     std::size_t fanout = 16;
-    Duration grace = 500ms;            // A living member answers within this time.
-    Duration root_silent = 2s;         // After that the root counts as dead.
-    Duration resend = 125ms;           // First interval between repetitions of a message.
-    Duration join_batch = 50ms;        // Members that want to join are collected for so long.
-    Duration back_off_max = 30s;       // Between two tries to rejoin.
-    std::size_t expect = 1;            // The first epoch waits for so many members.
-    Duration bootstrap_timeout = 30s;  // The longest wait for them.
-    std::int64_t block = 1 << 20;      // Epoch numbers that a root reserves at a time.
+    Duration grace = 500ms;     // A living member answers within this time.
+    Duration root_silent = 2s;  // After that the root counts as dead.
+    Duration resend = 125ms;    // First interval between repetitions of a message.
+    // Requests to join are collected for this time, and admitted with one view.
+    Duration join_batch = 50ms;
+    Duration back_off_max = 30s;       // The longest pause between two attempts to join again.
+    std::size_t expect = 1;            // The first epoch waits until there are so many members.
+    Duration bootstrap_timeout = 30s;  // The longest wait for `expect` members.
+    std::int64_t block = 1 << 20;      // How many epoch numbers a root reserves at a time.
     Quorum quorum = Quorum::kParticipants;
     // Daemons that should be members, as far as they are known; this one may be among them. In a
     // shared store that has no view, they are asked before one is made.
     std::vector<Peer> others{};
-    Peer root{};  // The only member that reaches the view store; no name: all do.
+    // The only member that reaches the view store. Without a name: all members reach it.
+    Peer root{};
     ViewPool* pool = nullptr;
 
     // A pending call ends after this time at the latest.
     Duration watchdog() const { return rules.timeout + 2 * grace + root_silent + 1s; }
     Duration beat() const { return root_silent / 3; }
-    // A root that is silent for so long is asked directly.
+    // A member asks the root itself if it has heard nothing from it for this time.
     Duration ask_after() const { return root_silent * 2 / 3; }
-    // Epochs that are complete before this time cost three messages per member.
+    // How long a member waits before it sends First. An epoch that is complete by then needs three
+    // messages per member.
     Duration first_delay() const { return grace / 2; }
 };
 
 enum class EventKind : std::uint8_t {
-    kJoined,        // This member is in a view.
-    kLeft,          // It has left.
-    kEvicted,       // It learned that it was evicted.
-    kLost,          // Its call was not answered in time: it is on its own.
-    kView,          // This root committed a view, or became root by another root's view.
-    kEvicts,        // This root evicted `name`.
-    kTakesOver,     // This member became root after `name`, with a view without `left_out`.
-    kAwaits,        // This member cannot become root without an answer of one of `left_out`.
-    kAbdicates,     // Another root has committed a view.
-    kViewLost,      // The store has an older view than this member, or none: `found`.
+    kJoined,   // This member is in a view.
+    kLeft,     // It has left.
+    kEvicted,  // It learned that it was evicted.
+    // The call of this member was not answered in time: it is no member any more, as far as it
+    // knows.
+    kLost,
+    kView,       // This root has committed a view, or has become root by a view of another root.
+    kEvicts,     // This root evicted `name`.
+    kTakesOver,  // This member has become root in place of `name`. Its view lacks `left_out`.
+    kAwaits,     // This member cannot become root before one of `left_out` answers.
+    kAbdicates,  // This member is root no more: another root has committed a view.
+    // The store has an older view than this member, with the number `found`; 0: it has none.
+    kViewLost,
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
     kSecondOfName,  // Two daemons have the name `name`.
     kRefused,       // `name` has other rules.
-    kDropped,       // A message of `name` made no sense.
+    kDropped,       // A message of `name` was invalid.
 };
 
 // The actions that a member requests, such as Send. The caller executes them in order, after the
@@ -92,7 +99,7 @@ struct Send {
     Message message{};
 };
 struct Persist {
-    Incarnation incarnation = 0;  // To be made durable; then on_persisted().
+    Incarnation incarnation = 0;  // Makes the incarnation durable. on_persisted() follows.
 };
 struct ReadStore {};
 struct SwapStore {
@@ -109,23 +116,24 @@ enum class EvictedFor : std::uint8_t {
     kNothing,
     kSilence,   // It did not answer within the grace, after the timeout was over.
     kBusyness,  // Its participant was not ready when the timeout was over.
-    kNoStart,   // It did not acknowledge that an epoch has begun.
+    kNoStart,   // It did not acknowledge the start of an epoch.
 };
 struct Event {
     EventKind kind = EventKind::kJoined;
     std::string name{};
     ViewNumber view = 0;
     EvictedFor reason = EvictedFor::kNothing;
-    // kTakesOver: members of the view before that are not in the new one. kAwaits: members that
-    // have not answered this candidate.
+    // kTakesOver: the members of the old view that are not in the new one. kAwaits: the members
+    // that have not answered this candidate.
     std::vector<std::string> left_out{};
     UnlikeRule rule = UnlikeRule::kNone;
-    std::string address{};  // Of the other daemon, with kSecondOfName.
+    std::string address{};  // The address of the other daemon, with kSecondOfName.
     ViewNumber found = 0;
 };
 using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
 
-// The newest epoch of a view that a member took part in, when it moved on to the next view.
+// The newest epoch in which a member took part during a view, noted when the member moves on to the
+// next view.
 struct LeftView {
     ViewNumber view = 0;
     EpochNumber newest = 0;
@@ -135,23 +143,25 @@ struct LeftView {
 enum class Standing : std::uint8_t { kDetached, kJoining, kMember, kLost, kLeaving };
 enum class EpochState : std::uint8_t { kDetached, kIdle, kWaiting, kClosing };
 
-// A node's part in the epochs of all nodes (docs/reference/epochs.md): a state machine without I/O.
-// Messages, answers of the view store and the time go in; effects come out. A value: a copy goes on
-// independently. Calls are answered by Answer, exactly one for each that was accepted.
+// A node as a member of the epochs of all nodes (docs/reference/epochs.md): a state machine without
+// I/O. The inputs are messages, answers of the view store and the time; the outputs are effects. A
+// value: a copy continues independently. Each call that was accepted is answered by exactly one
+// Answer.
 class Member {
 public:
-    // `durable` is the last incarnation that was made durable. `options` outlives the member.
+    // `durable`: the last incarnation that was made durable. `options` outlives the member.
     Member(const MemberOptions& options, Peer self, Incarnation durable, Instant now);
 
-    // Like those of EpochHandler. A refusal is returned at once, without an Answer.
+    // Like the functions of EpochHandler. A refusal is returned at once, and no Answer follows.
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data, Instant now);
     void last_epoch(Instant now);
-    // An administrator knows that those that do not answer are gone. Until the next view, and for a
-    // watchdog() at most, evictions and take-overs that this member decides on need no majority.
+    // Called when an administrator knows that the members that do not answer are gone. Until the
+    // next view, but not longer than watchdog(), this member may evict members and take over as
+    // root without a majority.
     void waive_majority(Instant now);
 
-    // The caller knows that nobody reaches this member: it waits before it asks to join again,
-    // longer each time, because members wait for it when it is admitted.
+    // Called when no other member reaches this one. It then waits before it asks to join again,
+    // longer each time: if it were admitted, all members would wait for it in each epoch.
     void hold_back(Instant now);
 
     // `from` is the sender as the transport knows it, with the address for answers.
@@ -176,19 +186,20 @@ public:
     const ViewHandle& view() const { return view_; }
     EpochNumber newest_epoch() const { return newest_; }
     Incarnation incarnation() const { return incarnation_; }
-    // Of its view, or else the daemon that it asks for admission; empty: it knows none.
+    // The root of its view. Without a view: the daemon that it asks for admission; empty: it knows
+    // none.
     const std::string& root_name() const { return seated_ ? view_->root().name : root_hint_.name; }
     CommonRules rules() const;
     const LeftView& left_view() const { return left_view_; }
-    // Whether the member at this position is known to be ready: this member, or a child with all
-    // below it. REQUIRES: seated.
+    // Whether the member at this position is known to be ready. Known are this member, and its
+    // children, each together with all members below it. REQUIRES: seated.
     bool is_ready(std::size_t position) const;
-    // Contributions that the member holds: its own and its children's.
+    // The number of contributions that the member holds: its own and those of members below it.
     std::size_t contributions() const;
     std::uint64_t dropped() const { return dropped_; }
     // Equal members with equal remaining times give equal hashes.
     std::uint64_t fingerprint(Instant now) const;
-    // Starts as a member of a committed view, for measurements of many members.
+    // Makes this a member of a committed view, without joining. For measurements of many members.
     void seat(ViewHandle view, Instant now);
 
 private:
@@ -196,21 +207,22 @@ private:
         std::vector<std::byte> data{};
         Instant began{};
         Instant ready_since{};   // When the call was made or the member joined, whichever is later.
-        bool is_folded = false;  // It is in the report of this round.
+        bool is_folded = false;  // The contribution of the call is in report_.
     };
     struct Child {
         bool is_ready = false;
         Ready report{};
         bool has_view = false;
-        bool has_start = true;  // It and all members below it have the last start.
+        bool has_start = true;  // The child and all members below it have received the last start.
     };
     struct Joiner {
         Incarnation incarnation = 0;
         std::string address{};
-        // It is not admitted before this time, until which a member of this name may answer that it
-        // is alive. Zero: there is no such member, or its process is known to be gone.
+        // The joiner is not admitted before this time: until then, a member with the same name may
+        // answer that it is alive. Zero: there is no such member, or its process is known to have
+        // ended.
         Instant not_before{};
-        EpochNumber newest = 0;  // The newest epoch that it took part in.
+        EpochNumber newest = 0;  // The newest epoch in which the joiner took part.
     };
     // The phase of a change of the view. kProbing: checks that the store answers, and still has
     // this view. kSettling: a swap's outcome is unknown. kRefused: another view was written first.
@@ -218,25 +230,25 @@ private:
     using Evictions = std::map<std::string, EvictedFor>;
     // The state that only a root has, besides its state as a member.
     struct Duty {
-        EpochNumber next = 0;  // The next epoch to issue.
+        EpochNumber next = 0;  // The number of the next epoch.
         Instant view_since{};
-        Instant held_until = Instant{};  // The first epoch waits for members.
+        Instant held_until = Instant{};  // Until then the first epoch waits for members.
         Instant polled_at = kNever;
         Instant poll_not_before = Instant{};
         std::map<std::uint32_t, PollAck> answers{};
         std::set<std::uint32_t> polled{};
         Instant start_due = kNever;  // When the last start must have been acknowledged.
         bool start_retried = false;
-        // Members that have the last start, while not all below them have it.
+        // Members that have received the last start, while a member below them has not.
         std::set<std::uint32_t> has_start{};
         std::map<std::string, Joiner> joiners{};
         std::set<std::string> leavers{};
         Evictions evict{};
-        Evictions evicting{};                 // By the change that is being written.
+        Evictions evicting{};                 // The evictions in the view that is being written.
         std::vector<std::string> to_front{};  // Members to place next to the root.
-        bool wants_bump = false;              // A new view is wanted, with the same roster.
-        bool wants_out = false;               // The root is to contribute no more.
-        bool wants_in = false;                // The root is to contribute again.
+        bool wants_bump = false;              // The root wants a new view with the same roster.
+        bool wants_out = false;               // In the next view the root does not contribute.
+        bool wants_in = false;                // In the next view the root contributes again.
         bool admitted_in_closing = false;
         Instant admit_at = kNever;
         Instant change_at = kNever;  // The next try to change the view.
@@ -283,7 +295,7 @@ private:
     ViewHandle share(View view) const;
     bool is_root_position() const { return position_ == 0; }
     bool takes_part() const { return view_->at(position_).takes_part; }
-    // The incarnation that its messages carry.
+    // The incarnation in the messages of this member.
     Incarnation sent_incarnation() const {
         return seated_ ? view_->at(position_).incarnation : incarnation_;
     }
@@ -425,14 +437,16 @@ private:
 
     const MemberOptions* options_;
     Peer self_;
-    Incarnation durable_;          // The highest that may have been used.
-    Incarnation incarnation_ = 0;  // Of the present or the last try to be a member; 0: none yet.
-    Incarnation given_up_ = 0;     // With this one or an older one it is no member any more.
+    Incarnation durable_;  // The highest incarnation that may have been used.
+    // The incarnation of the present or last attempt to be a member; 0: there was none.
+    Incarnation incarnation_ = 0;
+    // With this incarnation or an older one, it cannot be a member any more.
+    Incarnation given_up_ = 0;
     bool is_persisting_ = false;
 
     Standing standing_ = Standing::kDetached;
     std::optional<Call> call_;
-    EpochNumber epoch_ = kFirstEpoch;  // The participant's epoch, as it knows it.
+    EpochNumber epoch_ = kFirstEpoch;  // The epoch that the participant knows.
     EpochNumber newest_ = kFirstEpoch;
     StartRecord last_start_;  // The last start this process has seen.
 
@@ -441,18 +455,21 @@ private:
     bool seated_ = false;
     std::size_t position_ = 0;
     std::uint32_t round_ = 1;
-    ViewNumber promised_ = 0;       // It has promised to take part in no view up to this one.
-    ViewNumber promised_anew_ = 0;  // The same, promised by the present incarnation.
+    ViewNumber promised_ = 0;       // It has promised to take part in no view up to this number.
+    ViewNumber promised_anew_ = 0;  // The same, but only promises of the present incarnation.
     std::set<std::string> unlike_;  // Candidates for the next view that have other rules.
     std::vector<Child> children_;
     std::optional<ViewDifference> news_;  // How view_ follows from the one before.
-    Instant news_at_ = kNever;  // When children that have not acknowledged view_ are told again.
-    bool is_reported_ = false;  // This member and all below it are ready, and report_ is set.
-    Ready report_;              // Their contributions together.
+    // When view_ is sent again to children that have not acknowledged it.
+    Instant news_at_ = kNever;
+    // This member and all members below it are ready, and report_ is set.
+    bool is_reported_ = false;
+    Ready report_;  // Their combined contributions.
     Instant resend_at_ = kNever;
     Duration resend_step_{};
-    Instant closing_since_ = kNever;  // Since when a member is known to wait for others.
-    Instant first_at_ = kNever;       // The time to tell the others that it waits.
+    // Since when this member knows that a member waits for others.
+    Instant closing_since_ = kNever;
+    Instant first_at_ = kNever;  // When to send First.
     Instant root_heard_;
     Instant majority_waived_until_{};
     Instant ask_at_ = kNever;
@@ -461,22 +478,26 @@ private:
     Instant join_at_ = kNever;
     Instant join_not_before_ = Instant{};
     std::uint32_t failures_ = 0;     // How often the membership was lost.
-    std::uint32_t good_epochs_ = 0;  // Epochs since it was lost last.
+    std::uint32_t good_epochs_ = 0;  // Epochs since the membership was last lost.
     Peer root_hint_;                 // The daemon to ask for admission.
     ViewHandle record_;              // While joining: the view that the store had.
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
-    Instant create_at_ = kNever;     // Makes the first view if no member answers by then.
-    bool found_member_ = false;      // One has answered.
-    Instant claim_at_ = kNever;      // When it takes over from its earlier incarnation as root.
+    // When to create the first view, if no member has answered by then.
+    Instant create_at_ = kNever;
+    bool found_member_ = false;  // A member has answered.
+    // When to replace an earlier incarnation of this member that is root.
+    Instant claim_at_ = kNever;
     Instant leave_until_ = kNever;
     Instant leave_at_ = kNever;
-    // While leaving: when to read the store, which may say that the root has let it go or has left.
+    // While leaving: when to read the store, whose view may show that this member, or the root, has
+    // left.
     Instant leave_read_at_ = kNever;
 
     bool store_busy_ = false;
-    bool is_view_lost_ = false;   // The store has lost the view of this member.
-    Duration lost_pause_{};       // Until it is asked again.
-    bool store_ignored_ = false;  // The next answer is for an operation that was given up.
+    bool is_view_lost_ = false;  // The store has lost the view of this member.
+    Duration lost_pause_{};      // The pause before the store is read again.
+    // The next answer of the store belongs to an operation that was given up.
+    bool store_ignored_ = false;
     Phase phase_ = Phase::kNone;
     SwapKind swap_ = SwapKind::kNone;
     ViewHandle swap_next_;

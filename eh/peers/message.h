@@ -10,30 +10,30 @@
 
 namespace fopd::eh::peers {
 
-// The messages between members (docs/formats/epoch.md). Pure bytes: the session that delivers one
-// names and authenticates its sender.
+// The messages between members (docs/formats/epoch.md), without their transport: the session that
+// delivers a message authenticates and names its sender.
 
-// A fop carries it in one message of at most 16 KiB.
+// The longest message. It is the body of a fop, which has to fit into 16 KiB.
 inline constexpr std::size_t kMessageBytesMax = 15 * 1024;
-// Of a view's bytes in one message.
+// The most bytes of a view in one message.
 inline constexpr std::size_t kViewPartMax = 12 * 1024;
 
 // -- a reduction, up and down the tree --
 
-// To the parent: the sender and all below it are ready. Sent again until the round ends.
+// To the parent: the sender and all members below it are ready. Repeated until the round ends.
 struct Ready {
-    std::uint32_t count = 0;    // Contributions in the data.
-    std::uint32_t leavers = 0;  // Members below, or the sender, that leave and contribute nothing.
-    std::uint64_t waited_us = 0;  // Since the first of them was ready.
+    std::uint32_t count = 0;      // The number of contributions in `data`.
+    std::uint32_t leavers = 0;    // How many of these members leave, and contribute nothing.
+    std::uint64_t waited_us = 0;  // The time since the first of them was ready.
     std::vector<std::byte> data{};
     bool operator==(const Ready&) const = default;
 };
-// To the parent: somebody below has been ready for a while, and not all are.
+// To the parent: a member below has been ready for a while, and others are not.
 struct First {
     std::uint64_t waited_us = 0;
     bool operator==(const First&) const = default;
 };
-// To the children: the same, of the whole tree.
+// To the children: a member of the tree has been ready for a while, and others are not.
 struct Closing {
     std::uint64_t waited_us = 0;
     bool operator==(const Closing&) const = default;
@@ -45,9 +45,10 @@ struct Start {
     std::vector<std::byte> data{};
     bool operator==(const Start&) const = default;
 };
-// To the parent: the sender and all below it have the start of the round before.
+// To the parent: the sender and all members below it have the Start of the previous round.
 struct StartAck {
-    bool is_alone = false;  // Sent to the root itself, which had asked: only the sender has it.
+    // Sent directly to the root, which has asked for it: only the sender has the Start.
+    bool is_alone = false;
     bool operator==(const StartAck&) const = default;
 };
 // To the children: no epoch begins in this round. The next one is `next_round`.
@@ -65,13 +66,14 @@ struct Poll {
 enum class PollState : std::uint8_t { kBusy, kReady, kComplete, kLeaving };
 struct PollAck {
     PollState state = PollState::kBusy;
-    std::vector<std::uint32_t> missing{};  // Positions of the children that have not reported.
+    // The positions of the children that have not sent Ready.
+    std::vector<std::uint32_t> missing{};
     bool operator==(const PollAck&) const = default;
 };
 struct Leave {
     bool operator==(const Leave&) const = default;
 };
-// The root is alive, `age_us` ago. Goes down the tree.
+// The root was alive `age_us` ago. Passed on down the tree.
 struct Beat {
     std::uint64_t age_us = 0;
     bool operator==(const Beat&) const = default;
@@ -90,7 +92,7 @@ struct ViewNews {
 struct ViewAck {
     bool operator==(const ViewAck&) const = default;
 };
-// Asks for the receiver's view as a whole, from this byte on.
+// Asks for the bytes of the receiver's view from `offset` on.
 struct ViewWant {
     ViewNumber number = 0;
     std::uint32_t offset = 0;
@@ -117,10 +119,10 @@ struct Nack {
 
 // -- joining --
 
-// What all members have in common.
+// The rules that must be the same at all members.
 struct CommonRules {
-    // Of all rules. The rules below are sent too, so that the receiver can name the one that
-    // differs.
+    // The hash of all rules. Some rules are sent as well, so that the receiver can name the rule
+    // that differs.
     std::uint64_t hash = 0;
     std::uint64_t timeout_ns = 0;
     std::uint64_t grace_ns = 0;
@@ -128,8 +130,8 @@ struct CommonRules {
     std::uint32_t fanout = 0;
     bool operator==(const CommonRules&) const = default;
 };
-// A rule that differs. kNone: it is not known which. kPolicies: how data are combined. kRoot: which
-// daemon the root is; not in messages.
+// The rule that differs. kNone: not known. kPolicies: the rules by which data are combined. kRoot:
+// the daemon that is root; never in messages.
 enum class UnlikeRule : std::uint8_t {
     kNone,
     kTimeout,
@@ -143,7 +145,7 @@ enum class UnlikeRule : std::uint8_t {
 struct Join {
     std::string address{};
     CommonRules rules{};
-    // The newest epoch that the sender has had. Its next ones must be higher.
+    // The newest epoch in which the sender took part. Its later epochs must have higher numbers.
     EpochNumber newest = 0;
     bool operator==(const Join&) const = default;
 };
@@ -156,40 +158,43 @@ struct Redirect {
 enum class RefuseReason : std::uint8_t { kRules, kIncarnation, kSecondOfName };
 struct Refuse {
     RefuseReason reason = RefuseReason::kRules;
-    Incarnation incarnation = 0;  // The one in the roster.
+    Incarnation incarnation = 0;  // The incarnation in the roster.
     UnlikeRule rule = UnlikeRule::kNone;
-    std::string address{};  // Of the daemon that has the name; with kSecondOfName.
+    std::string address{};  // The address of the other daemon with this name, with kSecondOfName.
     bool operator==(const Refuse&) const = default;
 };
 
 // -- take-over --
 
-// The sender wants to be the root after this view. A receiver that has not heard from the root for
-// long promises to take part in this view no more.
+// The sender wants to become root in the next view. A receiver that has not heard from the root for
+// a long time promises not to take part in the present view any more.
 struct Promise {
-    std::string address{};  // The sender's.
+    std::string address{};  // The address of the sender.
     CommonRules rules{};
     bool operator==(const Promise&) const = default;
 };
 struct PromiseAck {
-    bool is_member = false;   // The sender's incarnation is the one in the roster, and moves on.
-    bool wants_join = false;  // It has another incarnation, and wants to be a member.
+    // The sender's incarnation is in the roster, and it will take part in the next view.
+    bool is_member = false;
+    bool wants_join = false;  // The sender has another incarnation, and wants to become a member.
     std::string address{};
-    std::uint64_t waited_us = 0;  // Of the pending call; 0: none.
-    StartRecord record{};         // The last start of this view that the sender has seen, if any.
+    std::uint64_t waited_us = 0;  // How long the sender's call has been pending; 0: it has none.
+    StartRecord record{};  // The last Start of this view that the sender has received, if any.
     bool operator==(const PromiseAck&) const = default;
 };
 
-// The number on the wire is the position.
+// The number of a type on the wire is its index here.
 using Body = std::variant<Ready, First, Closing, Start, StartAck, Abort, Poll, PollAck, Leave, Beat,
                           Ask, ViewNews, ViewAck, ViewWant, ViewPart, Nack, Join, Redirect, Refuse,
                           Promise, PromiseAck>;
 
 struct Message {
-    ViewNumber view = 0;  // The sender's; of a Promise and its answer, the one that is to end.
+    // The sender's view; in a Promise and its answer, the view that is to end.
+    ViewNumber view = 0;
     std::uint32_t round = 0;
-    Incarnation incarnation = 0;  // The sender's.
-    bool is_foreign = false;      // The sender has the other byte order. Data are as it sent them.
+    Incarnation incarnation = 0;  // The incarnation of the sender.
+    // The sender has the other byte order, and the data were not converted.
+    bool is_foreign = false;
     Body body{};
 
     bool operator==(const Message&) const = default;
@@ -201,9 +206,10 @@ std::vector<std::byte> encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);
 const char* name_of(const Body& body);
 
-// The time from `since` to now, as messages have it. 0 if that is kNever, or not over.
+// The time from `since` to `now` in the unit of messages; 0 if `since` is kNever or later than
+// `now`.
 std::uint64_t waited_us(Instant since, Instant now);
-// Whatever a peer says, an hour at most.
+// A time from a message, limited to an hour, because a peer may send anything.
 Duration span_of(std::uint64_t us);
 
 }  // namespace fopd::eh::peers

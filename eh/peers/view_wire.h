@@ -33,7 +33,7 @@ void start_fields(Wire& wire, Record& record) {
     wire.data(record.data, kEpochBytesMax);
 }
 
-// Everything of a view but its roster.
+// All fields of a view but its roster.
 template <typename Wire, typename Rest>
 void rest_fields(Wire& wire, Rest& view) {
     wire.number(view.number);

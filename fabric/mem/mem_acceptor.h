@@ -9,7 +9,7 @@
 
 namespace fopd::fabric {
 
-// A request to connect that has not been answered.
+// A request to connect that was not answered yet.
 class MemRequest final : public ConnectionRequest {
 public:
     explicit MemRequest(std::unique_ptr<MemPacket> packet) : packet_(std::move(packet)) {}

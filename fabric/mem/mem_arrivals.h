@@ -11,8 +11,9 @@
 
 namespace fopd::fabric {
 
-// The packets in flight to a machine or an acceptor, until their link lets them pass. Has no clock
-// and no timer: the owner passes the time, and calls again at next_due().
+// The packets in flight to a machine or an acceptor. A packet arrives when its delay has passed and
+// its link is not blocked or stalled. Has no clock and no timer: the owner passes the time, and
+// calls again at next_due().
 class MemArrivals {
 public:
     explicit MemArrivals(core::Random random) : random_(random) {}
@@ -24,7 +25,7 @@ public:
     std::unique_ptr<MemPacket> next(Instant now);
     // When to call again. A link that is unblocked causes a kNudge instead.
     Instant next_due() const;
-    // All packets that have not arrived.
+    // Removes and returns all packets that have not arrived.
     MemPackets take_all();
 
 private:

@@ -59,7 +59,7 @@ private:
     void settle(std::uint32_t count, std::uint64_t bytes);
     void tell_peer(MemPacket::Kind kind);
     std::unique_ptr<MemPacket> packet(MemPacket::Kind kind) const;
-    // Takes the oldest operation that waits for an answer; its answer has come.
+    // Removes the oldest operation that waits for an answer, because its answer has arrived.
     Away answered();
 
     MemMachine* machine_;  // Null: the machine was destroyed first.
@@ -70,16 +70,16 @@ private:
     Address target_;  // The address that a connection connects to.
     State state_ = State::kConnecting;
     MemPacket::End peer_;
-    Instant order_ = Instant::min();  // When the last packet for it arrives.
+    Instant order_ = Instant::min();  // When the last packet to this connection arrives.
 
     std::uint32_t in_flight_ = 0;         // The operations in these queues.
     std::deque<Started> waiting_;         // For room in the window.
     std::deque<Away> away_;               // At the peer, which answers in this order.
-    std::deque<TransferOp*> done_;        // To be completed in the next poll,
-    std::deque<TransferOp*> completing_;  // and in this one.
+    std::deque<TransferOp*> done_;        // Operations to complete in the next poll.
+    std::deque<TransferOp*> completing_;  // Operations to complete in this poll.
     std::uint32_t transit_count_ = 0;
     std::uint64_t transit_bytes_ = 0;
-    std::uint32_t taken_count_ = 0;  // Messages received that the peer has not been told of.
+    std::uint32_t taken_count_ = 0;  // Received messages of which the peer was not told yet.
     std::uint64_t taken_bytes_ = 0;
 };
 
@@ -125,10 +125,10 @@ private:
     void lose(MemConnection& connection, const Error& why, std::string_view words = {});
     // Sends a request to connect; returns it if nothing listens there.
     std::unique_ptr<MemPacket> request(const Address& target, std::unique_ptr<MemPacket> packet);
-    // A connection that has not ended; null if there is none.
+    // The connection with this id; null if it has ended.
     MemConnection* find(std::uint64_t id) const;
     bool is_registered(const LocalMemory& memory) const;
-    // Makes another turn.
+    // Makes the reactor run another turn.
     void wake_up();
 
     MemNetwork& network_;

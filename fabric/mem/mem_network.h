@@ -30,7 +30,7 @@ inline constexpr DelayRange kSimulatedDelay{.min = 20us, .max = 100us};
 struct MemNetworkOptions {
     std::uint64_t seed = 0;  // For the delays.
     DelayRange delay;        // For links without a delay of their own.
-    // Whether transfers can be given up and opened memory can be taken back. False: as with RDMA.
+    // Whether transfers can be given up and opened memory can be taken back. False simulates RDMA.
     bool can_give_up = true;
 };
 
@@ -40,7 +40,7 @@ struct MemRoute {
     std::string_view to;
 };
 
-// The sides that are told that a connection is lost.
+// The sides that learn at once that a connection is lost.
 enum class LossNotice : std::uint8_t {
     kBoth,
     kFrom,  // Only the `from` host of a route; the other side notices when it sends the next time.

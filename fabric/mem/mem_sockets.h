@@ -17,12 +17,12 @@
 namespace fopd::fabric {
 
 // The sockets of a simulated world, for the `tcp` transport: streams of bytes between the hosts of
-// a MemNetwork, with its delays, stalls, partitions and losses. As with the kernel's, a stream has
-// limited room for bytes that were not received. Each send may take a part of the bytes only, and
-// each receive may return a part of those that have arrived: the seed draws how the streams are cut
-// into parts.
+// a MemNetwork, with its delays, stalls, partitions and losses. As in the kernel, a stream has
+// limited room for bytes that were not received yet. A send may accept only a part of the bytes,
+// and a receive may return only a part of the bytes that have arrived; the seed determines the
+// sizes.
 //
-// The host of an address is numeric; address_of() names it.
+// The host of an address is numeric; address_of() returns the address of a named host.
 class MemSockets final : public Sockets, core::VirtualDescriptors, MemNetwork::Watcher {
 public:
     // The world and the network outlive it.
@@ -32,7 +32,7 @@ public:
     MemSockets& operator=(const MemSockets&) = delete;
 
     Address address_of(const std::string& host, std::uint16_t port);
-    // How many bytes a stream has room for that were not received.
+    // How many bytes a stream can hold that were not received yet.
     std::size_t room_bytes() const { return room_; }
     // Bytes received so far, and how many receives returned them.
     struct Received {
@@ -53,29 +53,30 @@ public:
     void close(int fd) override;
 
 private:
-    // Bytes that arrive together.
+    // A part of the stream that arrives at one time.
     struct Segment {
         Instant due;
         std::vector<std::byte> bytes;
     };
-    // How a stream is cut into parts by its receives.
+    // Whether receives return only a part of the bytes that have arrived.
     enum class Cut : std::uint8_t { kNever, kSometimes, kAlways };
-    // The answer to something that was sent over `way` and arrives there at `asked_due`.
+    // The answer to something that was sent over the link `way` and arrives at the peer at
+    // `asked_due`.
     struct Answer {
         const MemLink* way = nullptr;
         Instant asked_due = kNever;  // kNever: nothing was sent.
-        Duration delay{0};           // Of the way back.
+        Duration delay{0};           // The delay of the answer.
     };
-    // The bytes that a socket has still to receive, in flight or arrived. Its peer sends them over
+    // The bytes that a socket has not received yet, in flight or arrived. Its peer sends them over
     // `link`.
     struct Stream {
         MemLink* link = nullptr;
         Cut cut = Cut::kNever;
         std::deque<Segment> segments;
         std::size_t taken = 0;   // How many bytes of the first segment were received.
-        std::size_t unread = 0;  // All bytes that were not received.
-        Instant last_due{};      // When what was sent last arrives; nothing overtakes it.
-        // The end of the stream, after all bytes.
+        std::size_t unread = 0;  // The number of all bytes that were not received.
+        Instant last_due{};  // When the last sent bytes arrive. Later bytes do not arrive earlier.
+        // The peer has ended the stream; the end is read after all bytes.
         bool has_end = false;
         int end_errno = 0;  // 0: the peer has ended the connection in order.
         Instant end_due{};
@@ -83,18 +84,19 @@ private:
     };
     struct Socket {
         int fd = -1;
-        std::string host;       // Where it is.
+        std::string host;       // The host of the socket.
         std::string peer_host;  // Empty: it listens.
         SocketAddress peer_name;
-        Socket* peer = nullptr;  // Null: the other side has ended.
+        Socket* peer = nullptr;  // The socket at the other end; null: it has ended.
         MemLink* out = nullptr;  // The link to the peer.
         Stream in;
-        Answer connected;  // Of a socket that connects.
+        Answer connected;  // The answer to the request to connect, on the connecting socket.
         int connect_errno = 0;
-        Instant request_due{};  // Of a socket that was not accepted: when the request arrives.
+        // When the request to connect arrives, on a socket that was not accepted yet.
+        Instant request_due{};
         bool is_lost = false;
         bool is_ended = false;
-        // Of a listening socket.
+        // Used by listening sockets only.
         std::uint16_t port = 0;
         std::deque<int> backlog;  // Connections that were not accepted, oldest first.
     };
@@ -116,7 +118,7 @@ private:
     Cut draw_cut();
     // A length from 1 to `most`, more often a short one.
     std::size_t draw_length(std::size_t most);
-    // When something of this size arrives that is sent now over the link, or in the stream.
+    // When data of this size arrive that are sent now over the link, or in the stream.
     Instant due(const MemLink& link, std::size_t bytes);
     Instant due(Stream& stream, std::size_t bytes);
     Instant passes_at(const MemLink& link, Instant due) const;
@@ -131,10 +133,10 @@ private:
     core::VirtualWorld& world_;
     MemNetwork& network_;
     core::Random random_;
-    const std::size_t room_;  // Bytes of a stream that were not received.
+    const std::size_t room_;  // See room_bytes().
     std::map<std::string, std::uint32_t, std::less<>> host_numbers_;
     std::vector<std::string> hosts_;  // By number.
-    // With a bandwidth: when its last byte is sent.
+    // By link, for links with a bandwidth: when the last byte in flight has been sent.
     std::map<std::uint32_t, Instant> link_free_at_;
     std::map<int, Socket> sockets_;
     int next_fd_;

@@ -60,14 +60,14 @@ struct MemPacket {
         bytes.resize(content.size());
         core::copy_bytes(content, bytes);
     }
-    // Whether the sender must learn that nothing received it.
+    // Whether the packet goes back to its sender if nothing has received it.
     bool wants_answer() const {
         return kind == Kind::kConnect || kind == Kind::kAccept || kind == Kind::kMessage ||
                kind == Kind::kRead || kind == Kind::kWrite;
     }
 
     Kind kind;
-    // It was returned to its sender, because nothing received it; its delay is still simulated.
+    // The packet is on its way back to its sender, because nothing has received it.
     bool stray = false;
     End from;
     End to;
@@ -115,7 +115,7 @@ private:
         MemStation& station;
     };
 
-    core::Reactor& reactor_;  // Not used after close(), when it may be destroyed.
+    core::Reactor& reactor_;  // Not used after close(): the reactor may be destroyed then.
     const std::string host_;
     const std::uint64_t seed_;
     Bell bell_{*this};

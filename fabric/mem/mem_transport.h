@@ -12,7 +12,6 @@ namespace fopd::fabric {
 // A simulated process may end at any time: its machines, acceptors, connections and requests can be
 // destroyed in any state and order while others exist. For others this looks like the end of a
 // process on another host.
-// end of a process on another host.
 class MemTransport final : public Transport {
 public:
     explicit MemTransport(const MemNetworkOptions& options = {}) : network_(options) {}

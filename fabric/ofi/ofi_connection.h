@@ -12,8 +12,8 @@ namespace fopd::fabric {
 
 class OfiMachine;
 
-// One endpoint, from the first attempt to make it until it is closed. Then the machine gets the
-// endpoint and closes it later; this object may be destroyed by then.
+// One connection over an endpoint of libfabric. When the connection ends, it passes the endpoint to
+// the machine, which closes it later; this object may be destroyed before that.
 class OfiConnection final : public Connection, public core::ListNode {
 public:
     OfiConnection(OfiMachine& machine, ConnectionUser& user, std::string peer);
@@ -44,7 +44,7 @@ private:
     bool hang_up_socket();
 
     OfiMachine& machine_;
-    ConnectionUser* user_;  // Null once it was told the end, or has closed the connection.
+    ConnectionUser* user_;  // Null after on_closed() or close().
     const std::string peer_;
     std::uint64_t id_ = 0;
     State state_ = State::kConnecting;

@@ -116,8 +116,8 @@ Result<void> OfiMachine::open_receives(const MachineOptions& options) {
         return std::unexpected(provider_error(failed, "fi_srx_context"));
     }
     shared_receive_.reset(shared);
-    // The verbs provider does not implement this: what is received completes in the queue of the
-    // endpoint that received it.
+    // The verbs provider does not implement this: a received message completes in the queue of the
+    // endpoint that has received it.
     if (const int failed = fi_ep_bind(shared, &completions_->fid, FI_RECV);
         failed != 0 && failed != -FI_ENOSYS) {
         return std::unexpected(provider_error(failed, "bind shared receive context"));

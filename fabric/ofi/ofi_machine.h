@@ -76,15 +76,15 @@ private:
                                          std::uint64_t key);
     Result<void> open_endpoint(OfiConnection& connection, fi_info& info);
     void post_receives();
-    // With more connections it takes as long to look at each of them, as tcp does for an empty
-    // queue, as to sleep and be woken.
+    // With so many connections, polling an empty queue takes as long as sleeping and waking up,
+    // because the tcp provider then checks each connection.
     bool has_many_connections() const { return provider_.is_tcp() && connections_.size() > 256; }
     bool waits_for_events() const { return connecting_ > 0 || !provider_.is_tcp(); }
     bool something_ends() const {
         return !ended_.empty() || !failed_.empty() || !connects_.empty() || !ends_.empty();
     }
     std::uint32_t read_completions();
-    // `told_bytes` is the length that the provider reports.
+    // `told_bytes`: the length that the provider reports.
     void take_message(const Receive& receive, std::size_t told_bytes);
     void warn_too_long();
     void complete(TransferOp& op, std::size_t told_bytes);
@@ -114,9 +114,9 @@ private:
     std::vector<Receive*> unposted_;
     OwnedFid<fid_ep> shared_receive_;
     std::optional<core::FdWatch> completion_watch_;
-    // With tcp it is waited for only while connections are being made. At other times the
-    // completion queue's descriptor shows every event, while in some versions this one is ready for
-    // every message.
+    // Watches the descriptor of the event queue. With tcp, only while connections are being made:
+    // at other times the descriptor of the completion queue is ready for all events, and in some
+    // versions of libfabric the descriptor of the event queue is ready for each message.
     std::optional<core::FdWatch> event_watch_;
 
     core::Random tails_;  // For OfiConnection::mark_tail().
@@ -127,10 +127,11 @@ private:
     std::deque<Event> ends_;           // Events of ended connections that are not handled yet.
     std::vector<TransferOp*> failed_;  // To be completed as kClosed.
     std::deque<std::uint64_t> ended_;  // Ended connections to settle.
-    // Endpoints to close, a few in each poll, oldest first: for each of them the library searches
-    // lists that begin with the oldest.
+    // Endpoints to close, a few in each poll. The oldest is closed first, because libfabric
+    // searches lists that begin with the oldest.
     std::map<std::uint64_t, OwnedFid<fid_ep>> closing_;
-    core::IntrusiveList<OfiConnection> parked_;  // With operations not started.
+    // Connections with operations that were not started yet.
+    core::IntrusiveList<OfiConnection> parked_;
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;
     std::uint32_t posted_ = 0;  // How many of in_flight_ the provider has.
@@ -140,9 +141,9 @@ private:
 
     bool dry_ = true;       // The last poll found the completion queue empty.
     bool was_dry_ = false;  // The poll before found it empty, and did not skip a look.
-    bool slept_ = false;    // Since the last poll.
+    bool slept_ = false;    // The reactor has slept since the last poll.
     bool busy_since_sleep_ = false;
-    Instant sleep_end_;  // When the cap ends the sleep.
+    Instant sleep_end_;  // When the longest allowed sleep ends.
 };
 
 }  // namespace fopd::fabric

@@ -49,7 +49,7 @@ struct ConnectionEvent {
     ssize_t read(fid_eq& queue);
 
 private:
-    // More data than any provider carries.
+    // Room for more data than any provider sends.
     std::array<std::byte, sizeof(fi_eq_cm_entry) + 512> bytes_;
     std::size_t size_bytes_ = 0;
 };
@@ -61,13 +61,13 @@ struct Provider {
     OfiOptions options;
     OwnedInfo info;  // The provider's offer, without addresses.
     OwnedFid<fid_fabric> fabric;
-    // The provider frees a read twice if it is told to end the connection in the middle of the
-    // answer. It does not if it notices the end of the stream itself.
+    // A bug of the provider: it frees a read twice if we end the connection while the answer
+    // arrives. It does not if it notices the end of the stream by itself.
     bool frees_reads_twice = false;
 
     Result<void> open();
-    // Otherwise it is `verbs`: an adapter works on its own, whether or not the machine polls, and
-    // reports through separate descriptors what was completed and what became of connections.
+    // False: the provider is `verbs`. Then the adapter also works while the machine does not poll,
+    // and there are separate descriptors for completions and for events of connections.
     bool is_tcp() const { return options.scheme == kOfiTcpScheme; }
     bool registers_local_memory() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 

@@ -12,7 +12,8 @@ namespace fopd::fabric {
 inline bool came_whole(const TransferOp& op, std::size_t told_bytes) {
     if (op.kind != TransferOp::Kind::kRead) return true;
     if (told_bytes != 0 && told_bytes != op.local.bytes.size()) return false;
-    // A shorter read has no mark: its bytes might equal the mark by chance.
+    // A read shorter than the mark has no mark, because its bytes could equal a shorter mark by
+    // chance.
     if (op.local.bytes.size() < op.tail.size()) return true;
     return !std::ranges::equal(op.local.bytes.last(op.tail.size()), op.tail);
 }

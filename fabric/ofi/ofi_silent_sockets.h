@@ -17,7 +17,8 @@ struct sockaddr;
 
 namespace fopd::fabric {
 
-// Shuts down the only socket of this process between these two addresses. False: there is none.
+// Shuts down the socket of this process that connects these two addresses. False: there is no such
+// socket.
 bool hang_up(const sockaddr& own, const sockaddr& peer);
 
 // Finds connections that were made to a listening socket of this process and then sent nothing. The
@@ -36,10 +37,10 @@ public:
     SilentSockets(const SilentSockets&) = delete;
     SilentSockets& operator=(const SilentSockets&) = delete;
 
-    // Opens the two descriptors it needs now, because none may be left later. Also sets a short
-    // receive timeout on the listening socket: otherwise a peer that sends only a part of a request
-    // would block the library, and with it the reactor, forever. REQUIRES: the listening socket
-    // listens.
+    // Opens the two descriptors that this object needs, because the process may have none left
+    // later. Also sets a short receive timeout on the listening socket: otherwise a peer that sends
+    // only a part of a request would block libfabric, and with it the reactor, forever. REQUIRES:
+    // the socket listens.
     Result<void> open();
 
     // A request of this peer has arrived.

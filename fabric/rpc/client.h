@@ -57,8 +57,8 @@ struct Answer {
 // Receives the parts of the time of each answered call.
 class TimesUser {
 public:
-    // unsent: until the client could send the request first. total: until the answer came. Called
-    // on the client's reactor.
+    // `unsent`: the time until the client could send the request for the first time. `total`: the
+    // time until the answer arrived. Called on the client's reactor.
     virtual void on_times(const fop::TimeSpent& at_server, Duration unsent, Duration total) = 0;
 
 protected:
@@ -72,12 +72,12 @@ struct ClientOptions {
     // is added.
     Duration backoff_min{50ms};
     Duration backoff_max{5s};
-    // How long after its first transmission a call may be sent again to a server that records the
-    // reply in its store. Well below the time for which the server keeps it.
+    // For how long after its first transmission a call may be sent again to a server that records
+    // the reply in its store. Well below the time for which the server keeps the reply.
     Duration recorded_max{30min};
-    // When a call is given up while its memory is open to the server, and the transport cannot take
-    // the memory back, the server has this long to release it. Then the client ends the session and
-    // connects again.
+    // When a call is given up, its memory may still be open to the server. If the transport cannot
+    // take the memory back, the server has this time to release it; then the client ends the
+    // session and connects again.
     Duration let_go_max{50ms};
     TimesUser* times = nullptr;  // Null: the server is not asked for times. Outlives the client.
 };
@@ -85,9 +85,10 @@ struct ClientOptions {
 // Makes calls to one locality of one server: the locality of the address, or the one that the
 // server has chosen. The calls share a session, which the client makes again whenever it is lost.
 //
-// Then the client sends the calls in flight again. Calls that may run twice, and calls whose
-// replies the store records, may go to a later life of the server. All others go only to the same
-// life, which knows which of them it has run; if it is gone, the call ends with an unknown outcome.
+// In a new session the client sends the calls in flight again. Calls that may run twice, and calls
+// whose replies the store records, may be sent to a later life of the server. All other calls are
+// sent only to the same life, which knows which of them it has run; if that life has ended, the
+// call ends with an unknown outcome.
 //
 // Lives on the reactor of its host.
 class Client final : SessionUser, core::Timer {
@@ -140,7 +141,7 @@ private:
         Call* call = nullptr;  // Null: the call was given up, and its answer is pending.
         fop::Lane lane = fop::Lane::kData;
         bool used = false;
-        // Memory that was taken back from the server, which has not answered yet.
+        // Memory that was taken back while the server's answer is still pending.
         OpenMemory taken_back{};
     };
 

@@ -20,8 +20,8 @@ constexpr std::size_t kEntryOverheadBytes = 64;
 static_assert(sizeof(std::pair<const std::uint64_t, RememberedFop>) + kEntryOverheadBytes <=
               kRememberedBytes);
 
-// Whether a principal that has `own` of `of_all` in use may take one more: it may have up to four
-// times what is free. So a principal that is alone gets at most four fifths of `max`.
+// Whether a principal that uses `own` of the `of_all` in use may take one more. It may use up to
+// four times as much as is free, so a single principal gets at most four fifths of `max`.
 bool may_have_more(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
     return of_all < max && own < 4 * (max - of_all);
 }

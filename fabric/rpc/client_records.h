@@ -24,7 +24,7 @@ namespace fopd::fabric {
 
 class ClientRecord;
 
-// The session of a client, as its record knows it.
+// The interface through which a client's record uses the client's session.
 class ClientLine {
 public:
     virtual std::uint64_t id() const = 0;  // Unique: no other session has it.
@@ -36,7 +36,7 @@ protected:
     ~ClientLine() = default;
 };
 
-// A fop that must not run twice, may have started, and that the store does not remember.
+// A fop that must not run twice and may have started, and whose reply the store does not record.
 struct RememberedFop {
     ClientRecord* client = nullptr;
     std::uint64_t line = 0;             // The session that gets the reply, if it still exists.
@@ -138,15 +138,16 @@ public:
     // The client's session ends. May destroy `client`.
     void leave(ClientRecord& client, const ClientLine& line, Instant now);
 
-    // A fop to be remembered has arrived. `is_new`: it arrived for the first time. `fop` is null
-    // when too much is remembered for this client or its principal already.
+    // Called when a fop that must be remembered has arrived. `is_new`: it has arrived for the first
+    // time. `fop` is null if too many are remembered already for this client, or too much memory is
+    // used for its principal.
     struct Found {
         RememberedFop* fop = nullptr;
         bool is_new = false;
     };
     Found remember(ClientRecord& client, std::uint64_t request);
-    // The fop has run: the session that sent the request last gets the reply. May destroy the
-    // record of the fop's client.
+    // Called when the fop has run: the session that sent the request last gets the reply. May
+    // destroy the record of the fop's client.
     void answered(RememberedFop& fop, const fop::Reply& reply, Instant now);
     // The fop will not run and has changed nothing: a resend of it counts as a new fop. May destroy
     // the record of the fop's client.
@@ -162,19 +163,19 @@ public:
     // run are forgotten when they are answered.
     void acknowledged(ClientRecord& client, std::uint64_t before);
 
-    // A reply waits until its session can send it, and takes so much memory until
-    // give_back_unsent(). If too many replies of the principal wait already, the sessions that have
-    // sent none for longest lose theirs. False when this session is the first of these. A principal
-    // without such replies may always have one.
+    // Counts the memory of a reply that waits until its session can send it; give_back_unsent()
+    // ends that. If too many replies of the principal wait already, the sessions that have sent
+    // none for longest lose theirs. False when this session is the first of these. A principal
+    // without such replies may always have one. REQUIRES: the principal has a session.
     [[nodiscard]] bool take_unsent(PrincipalShare& share, UnsentReplies& session,
                                    std::uint64_t bytes);
     // A reply of the session that took so much memory was sent.
     void give_back_unsent(PrincipalShare& share, UnsentReplies& session, std::uint64_t bytes);
-    // None of the session's replies wait any more.
+    // None of the session's replies wait any longer.
     void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
     // Whether the principal may have one more request in memory. It may always have one.
     bool may_take_request(const PrincipalShare& share) const;
-    // Counts a request, until give_back_request(). The share exists at least as long.
+    // Counts a request until give_back_request(); until then the share exists.
     void take_request(PrincipalShare& share, std::uint64_t bytes);
     void give_back_request(PrincipalShare& share, std::uint64_t bytes);
 

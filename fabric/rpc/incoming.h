@@ -21,13 +21,13 @@
 namespace fopd::fabric {
 
 // Identifies the client of a remembered request. Computed from the client's id and its principal,
-// because the id is no secret: another principal that uses the same id is a different owner. So is
-// a peer, or a client without a key, that calls itself by the principal's name.
+// because the id is no secret: another principal that uses the same id is a different owner. A
+// peer, or a client without a key, that claims the principal's name is a different owner as well.
 using RequestOwner = std::array<std::byte, 15>;
 RequestOwner request_owner(std::span<const std::byte, 16> client, fop::AuthKind kind,
                            std::string_view principal);
 
-// The client at the other end of a session, as it has proved to be.
+// The proved identity of the client at the other end of a session.
 struct Caller {
     std::uint64_t session = 0;
     std::array<std::byte, 16> client{};  // The same on all sessions of a client.
@@ -36,7 +36,9 @@ struct Caller {
     std::string principal{};
     RequestOwner owner{};  // Made from the client, the kind and the name.
     std::string share{};   // fop::share_name().
-    std::string user{};    // The user for whom it acts: itself, unless it may name another.
+    // The user for whom the client acts: the principal itself, or another user if it may act for
+    // others.
+    std::string user{};
     std::vector<std::string> groups{};  // The groups of the principal.
     fop::Rights rights{};
     std::string address{};  // For logs.

@@ -27,8 +27,8 @@ struct ServerOptions {
     // Connections in the handshake. A failed one keeps its place for the longest time that a
     // handshake may take.
     std::uint32_t handshakes_max = 1024;
-    // For how long, and for how many clients without a session, the server remembers requests, so
-    // that a client that returns gets its replies.
+    // For how long the server remembers the requests of clients without a session, and for how many
+    // clients, so that a client that returns gets its replies.
     Duration client_kept{5min};
     std::uint32_t clients_kept_max = 4096;
     // Memory for the replies that are kept for such clients.
@@ -98,8 +98,8 @@ public:
     void count_silent(std::uint32_t count) { host_.count_silent(count); }
 
     // From now on refuses new clients, and tells connected ones to send no more requests. Requests
-    // that arrive all the same are still passed on. Peers go on with their sessions, over which the
-    // node leaves the epochs that it takes part in.
+    // that still arrive are passed on. The sessions of peers stay open, because the node needs them
+    // to leave its epochs.
     void drain();
 
     // Ends the sessions whose keys or rights are no longer valid. Returns how many.
@@ -128,15 +128,15 @@ private:
     class Incoming;
     void say_bye(Session& session) const;
 
-    // While there is anything to forget.
+    // The interval of sweeps, while there are clients or requests to forget.
     static constexpr Duration kSweepInterval = 10s;
     static void on_time(core::Timer& timer);
     Incoming& take_incoming();
     void release(Incoming& incoming);
     void remove(Peer& peer);
-    // Frees a place for this new host if none is left: takes it from the hosts that have the most
-    // places, whose oldest failed handshake loses its place. If none of their handshakes has
-    // failed, ends their oldest running one. Returns whether a place is free.
+    // Frees a place for this new host if none is left. Looks at the hosts that have the most
+    // places: their oldest failed handshake loses its place. If none of their handshakes has
+    // failed, ends the oldest that is running. Returns whether a place is free.
     bool make_place_for(const std::string& host);
 
     SessionHost& host_;

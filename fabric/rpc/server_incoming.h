@@ -21,8 +21,8 @@ class Server::Incoming final : public IncomingFop,
                                public core::ListNode,
                                public core::ReusedObject {
 public:
-    // The first bytes of a waiting fop do not count against the loan; enough for a fop that only
-    // reads.
+    // So many bytes of a waiting fop do not count against the loan. A fop that only reads has
+    // fewer.
     static constexpr std::size_t kUncountedBytes = 512;
     // How many of the `kept` bytes of a request count against the loan while it waits. `kept`: the
     // bytes that are in memory as long as the fop exists.
@@ -64,14 +64,15 @@ public:
 
 private:
     friend Server;
-    // What the server, the user of fops (a Fom) and its scheduler have for a fop beside its kept
-    // bytes.
+    // The approximate memory that the server, the user of fops (a Fom) and its scheduler need for a
+    // fop besides its kept bytes.
     static constexpr std::uint64_t kObjectBytes = 2048;
 
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                                 core::Buffer buffer);
-    // Tells a client that gave up the fop that its memory is no longer in use.
+    // If the client has given up the fop and no transfer is in flight: tells the client that its
+    // memory is no longer in use.
     void let_go_if_idle();
     template <typename Bytes>
     Bytes keep(Bytes bytes);
@@ -79,7 +80,8 @@ private:
 
     Server& server_;
     Peer* peer_ = nullptr;
-    PrincipalShare* share_ = nullptr;  // In which counted_bytes_ count. Null between fops.
+    // The share in which counted_bytes_ count. Null between fops.
+    PrincipalShare* share_ = nullptr;
     std::uint64_t counted_bytes_ = 0;
     fop::Request request_;
     fop::RequestHeader header_;
@@ -90,7 +92,7 @@ private:
     bool waits_ = false;
     bool is_given_up_ = false;  // The client gave it up: no further transfer begins.
     bool replied_ = false;
-    std::uint32_t transfers_ = 0;     // In flight.
+    std::uint32_t transfers_ = 0;     // The number of transfers in flight.
     std::vector<std::byte> storage_;  // The memory of request_ and header_.
 };
 

@@ -12,7 +12,8 @@
 
 namespace fopd::fabric {
 
-// A client's session and its fops. Exists until nothing refers to it.
+// A client's session and its fops. Exists until the session has ended and all its fops are
+// finished.
 class Server::Peer final : public SessionUser, public core::ListNode, ClientLine {
 public:
     Peer(Server& server, HandshakePlaces::Host& from) : host(&from), server_(server) {}
@@ -33,7 +34,7 @@ public:
     // returns the fop's credit, so a client that receives no replies runs out of credits.
     void reply(const fop::Reply& reply, fop::Lane lane) override;
     void leave(Incoming& incoming);
-    // From now on the store may have a record of the reply.
+    // The fop has started: from now on the store may have a record of its reply.
     void note_started(const Incoming& incoming);
     // The fop has changed nothing: a resend of it counts as a new fop.
     void forget(Incoming& incoming);
@@ -74,7 +75,7 @@ private:
     void end_for_memory(Session& session, std::string_view words);
 
     struct Waiting {
-        // What it takes beside the bytes of the reply.
+        // The approximate memory of a waiting reply besides the bytes of the reply.
         static constexpr std::uint64_t kObjectBytes = 512;
         std::uint64_t bytes() const { return kObjectBytes + reply.size_bytes(); }
 
@@ -104,7 +105,7 @@ private:
     // by the share of its principal, in which they count as unsent_.
     std::deque<Waiting> backlog_;
     Unsent unsent_{*this};
-    bool has_lost_reply_ = false;  // At least one that waited: the session ends.
+    bool has_lost_reply_ = false;  // A waiting reply was given up: the session ends.
 };
 
 }  // namespace fopd::fabric

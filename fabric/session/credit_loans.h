@@ -9,8 +9,9 @@ namespace fopd::fabric {
 
 // The loans of a locality. A session whose fops wait for their turn in the scheduler is lent
 // further credits, so that a policy that holds back some fops of a client does not keep it from
-// sending others. A loan may become a fop in memory, so their number is limited. The fewer are
-// left, the fewer one principal, and one session, may have, so that later ones still get some.
+// sending others. A loan may become a fop in memory, so the number of loans is limited. The fewer
+// loans are left, the fewer a principal or a session may have, so that later principals and
+// sessions still get some.
 //
 // With each loan a session also gets bytes for the data of the fop. These are limited in total,
 // too; a principal may have no more than are left.
@@ -26,7 +27,7 @@ public:
     // Lends one more credit, with so many bytes, to a session of the principal that has `has`
     // loans. False: it may not have more now.
     [[nodiscard]] bool take(const std::string& principal, std::uint32_t has, std::uint32_t bytes);
-    // Whether a session can never have more loans than this.
+    // Whether this is the largest number of loans that a session can have.
     bool is_most(std::uint32_t has) const { return has >= limits_.of_session; }
     void give_back(const std::string& principal, std::uint32_t count) {
         give_back(principal, &Taken::count, count);

@@ -9,7 +9,7 @@
 namespace fopd::fabric {
 
 // The credits that a locality can grant to all its sessions in total: receive buffers, or fops in
-// memory. The sessions of one principal share what share_room() leaves to it.
+// memory. share_room() limits how many the sessions of one principal may have together.
 class CreditPool {
 public:
     // The credits that the sessions of one principal have taken.
@@ -55,7 +55,7 @@ public:
     CreditGrant(const CreditGrant&) = delete;
     CreditGrant& operator=(const CreditGrant&) = delete;
 
-    // The principal of the peer is known now; its share outlives this grant.
+    // Called when the peer's principal is known. The share of the principal outlives this grant.
     void belongs_to(CreditPool::Share& share) { share_ = &share; }
 
     // A message or fop has arrived. False: the peer had no credit for it, which violates the
@@ -66,9 +66,9 @@ public:
         ++used_;
         return true;
     }
-    // Raises the target if the peer has used as many credits as its target since the last change.
-    // Whether the peer has used up all of them is not known, because messages may be in flight.
-    // REQUIRES: its principal is known.
+    // Raises the target if the peer has used as many credits as its target since the target last
+    // changed. The receiver cannot know whether the peer has used up all of its credits, because
+    // messages may be in flight. REQUIRES: its principal is known.
     void grow() {
         if (++uses_ < target_ || target_ == max_) return;
         ENSURE(share_ != nullptr);

@@ -79,8 +79,8 @@ class InEnds : public core::ListNode {};
 // on the host's reactor.
 //
 // All connections share the receive buffers, so a message does not show which connection delivered
-// it. A message that is not sealed with the session's key is therefore dropped and counted, and has
-// no effect on the session that it names.
+// it. Therefore a message that names a session and is not sealed with its key is dropped and
+// counted, and has no effect on the session.
 class Session final : ConnectionUser,
                       InTurnEnd,
                       InTransferQueue,
@@ -161,15 +161,15 @@ public:
     // another fop meanwhile, once there is a loan for it.
     void fop_waits(std::uint32_t bytes);
     void fop_waits_no_more(std::uint32_t bytes);
-    // Whether a fop that came on a loan may wait with so many bytes. False if the waiting fops have
-    // used up the bytes of the session's own credits and of its loans, and no more can be lent.
-    // REQUIRES: the session is open.
+    // Whether a fop that used a loan may wait with so many bytes. False: the waiting fops use all
+    // bytes of the session's own credits and of its loans, and no more bytes can be lent. REQUIRES:
+    // the session is open.
     [[nodiscard]] bool may_wait(std::uint32_t bytes);
     void count_fops(std::uint64_t count) { statistics_.fops += count; }
     // Tells the client to send no more requests.
     void say_bye(std::string_view words);
-    // Ends the session like end(), after a last message that tells the peer so: it counts the
-    // session as ended, not as lost. REQUIRES: no memory is open to the peer.
+    // Ends the session like end(), after a last message about this to the peer, which then counts
+    // the session as ended and not as lost. REQUIRES: no memory is open to the peer.
     void leave(std::string_view words);
 
     // -- transfers; while open --
@@ -177,9 +177,10 @@ public:
     // Starts the transfer when it is this session's turn. Its `done` is called once, from the
     // host's turn.
     void start(Transfer& transfer);
-    // Gives up a transfer: its memory is not touched any more, and its `done` is called at once if
-    // it was still queued, otherwise in the next turn. False: the transport has it and cannot give
-    // it up; then only its completion, or the end of the session, gives the memory back.
+    // Gives up a transfer. When this returns true, the memory of the transfer is not used any more.
+    // `done` is called at once if the transfer was still queued, otherwise in the next turn. False:
+    // the transport cannot give the transfer up; its memory is in use until the transfer completes
+    // or the session ends.
     bool give_up(Transfer& transfer);
 
     // Ends the session: calls on_end() at once, and completes all operations in flight.
@@ -205,7 +206,8 @@ private:
     void on_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     void on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool take_greeting(std::span<const std::byte> envelope);
-    // Handles the first greeting, when the host has time: this computes the key exchange.
+    // Handles the client's first greeting. The host calls this when it has time, because the key
+    // exchange takes long to compute.
     void answer_greeting();
     bool on_opened_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool on_control(const fop::Control& control);
@@ -253,11 +255,12 @@ private:
     // The handshake of this side, until the session is open.
     std::unique_ptr<fop::ServerHandshake> server_handshake_;
     std::unique_ptr<fop::ClientHandshake> client_handshake_;
-    const fop::Admission* admission_ = nullptr;  // The current one; its owner updates it in place.
+    // The current admission, which its owner updates in place.
+    const fop::Admission* admission_ = nullptr;
     fop::ConnectHello::Bytes connect_hello_{};
     std::vector<std::byte> greeting_;  // The client's first message, until it is answered.
     bool greeted_ = false;
-    // Printable: why a handshake message was ignored that may have been the client's.
+    // Why a handshake message was ignored that may have come from the client; printable.
     std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
@@ -304,7 +307,8 @@ private:
     std::uint16_t surrender_asked_ = 0;
     std::uint16_t surrender_due_ = 0;
     std::uint16_t surrender_fops_asked_ = 0;
-    Instant loans_asked_again_at_ = Instant::min();  // Not before.
+    // No request to return loans is sent before this time.
+    Instant loans_asked_again_at_ = Instant::min();
     std::uint16_t surrender_fops_due_ = 0;
 
     core::IntrusiveList<Transfer> transfers_waiting_;

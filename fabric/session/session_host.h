@@ -27,17 +27,19 @@ struct HostOptions {
     MachineOptions machine;
     std::uint32_t send_buffer_count = 512;
     std::uint32_t send_buffer_bytes = 36U << 10;
-    // Messages that each peer may have in flight to this host; these first credits use no shared
-    // buffer. With fewer than three, the answer to a ping would leave too few for fops, and would
-    // itself need an answer.
+    // How many messages each peer may always have in flight to this host, without a buffer from the
+    // shared pool. With fewer than three, an answered ping would leave too few credits for fops,
+    // and the answer would need an answer itself.
     std::uint16_t message_credits_floor = 3;
     std::uint16_t message_credits_max = 32;
-    // Fops that each client may always have in flight here; further ones share the total.
+    // How many fops each client may always have in flight here. Further fops use credits of the
+    // common total.
     std::uint16_t fop_credits_floor = 8;
     std::uint16_t fop_credits_max = 64;
     std::uint16_t control_credits = 4;
     std::uint32_t fop_credits_total = 4096;
-    // Loans: fops that may wait for their turn beyond these credits, for a session and in total.
+    // Loans: how many fops may wait for their turn in addition to these credits, for one session
+    // and in total.
     std::uint16_t fop_loans_max = 256;
     std::uint32_t fop_loans_total = 8192;
     // The bytes that fops on loans may bring in total, not counting a few hundred bytes of each.
@@ -45,18 +47,19 @@ struct HostOptions {
     // When loans are short, a pass looks at so many sessions, and the next one at those after them.
     std::uint32_t loans_settled_per_pass = 1024;
     std::uint32_t inline_max = 12U << 10;
-    // Less than the default only in measurements of the gain from sharing messages.
+    // Lower than the default only in benchmarks, which measure the gain from several fops in a
+    // message.
     std::uint32_t fops_per_message_max = fop::kFopsMax;
     Duration lease{30s};
     Duration handshake_timeout{5s};
     fop::Protection protection = fop::Protection::kSeal;
 };
 
-// The use of a send buffer. Each use leaves buffers to those after it.
+// The use of a send buffer. Each use leaves some buffers for the uses that follow it here.
 enum class SendUse : std::uint8_t {
     kFops,       // Requests and replies.
     kControl,    // Credits, pings and the like, which keep a session alive.
-    kHandshake,  // A handshake that finds no buffer ends.
+    kHandshake,  // Handshakes. A handshake that finds no buffer ends.
 };
 
 // A message being written or sent.
@@ -74,15 +77,16 @@ struct SendBuffer final : TransferOp {
 
 // Counters of a host, readable from any thread.
 struct HostStatistics {
-    core::Counter sessions;  // Open now.
-    core::Counter opened;    // All so far.
-    core::Counter refused;   // In the handshake, for any reason.
+    core::Counter sessions;  // Sessions that are open now.
+    core::Counter opened;    // Sessions that were opened so far.
+    core::Counter refused;   // Sessions that were refused in the handshake, for any reason.
     core::Counter silent;    // Connections that ended without a greeting.
     core::Counter broken;    // Ended because the peer violated the protocol.
     core::Counter expired;   // Ended by the lease or the deadline of the handshake.
     core::Counter lost;      // Ended by the network or the peer.
     core::Counter garbage;   // Messages that are malformed or name no session.
-    // Not sealed with the session's key, repeated, or not part of a handshake.
+    // Messages that are not sealed with the session's key, are repeated, or are not part of a
+    // handshake.
     core::Counter unsealed;
     core::Counter messages_in;
     core::Counter messages_out;
@@ -187,15 +191,15 @@ private:
     Session* find(std::uint64_t handle);
     Session& add(Session::Role role, SessionUser& user);
     void bury(Session& session);
-    // The session's principal is known now. At a client all sessions belong to one principal.
+    // Called when the session's principal is known. At a client all sessions belong to one
+    // principal.
     void join_share(Session& session);
     // Null if no buffer is left for this use, or if the session or its principal has its share.
     // Then the session gets a turn when that has changed.
     SendBuffer* take_buffer(Session& session, SendUse use);
     bool has_room(Session& session, SendUse use);
     void give_back(SendBuffer& buffer);
-    // Starts a timer that asks sessions with unused loans to return them, for sessions that lack
-    // some.
+    // Starts the timer that asks sessions to return unused loans, if other sessions lack loans.
     void settle_loans_soon();
     void settle_some_loans();
     void end_promise(Session& session);
@@ -207,7 +211,7 @@ private:
     void answer_greetings();
     // How many transfers the transport may work on beside those in flight.
     std::uint32_t transfers_left() const;
-    // The session has transfers to start.
+    // Called when the session has transfers to start.
     void want_transfer_of(Session& session);
     void start_transfers();
     void on_transferred(Session& session, Transfer& transfer);
@@ -234,8 +238,8 @@ private:
     std::vector<std::unique_ptr<SendBuffer>> buffers_;
     std::vector<SendBuffer*> free_buffers_;
     std::map<std::string, TrafficShare> shares_;
-    // Sessions that wait for a send buffer. promised_ of the free buffers are set aside for
-    // sessions that were woken and have not taken theirs yet.
+    // Sessions that wait for a send buffer. `promised_` is the number of free buffers reserved for
+    // sessions that were woken and have not taken a buffer yet.
     ShareTurns<InBufferQueue> want_buffer_;
     ShareTurns<InControlQueue> want_control_;
     ShareTurns<InTransferQueue> want_transfer_;

@@ -4,9 +4,9 @@
 
 namespace fopd::fabric {
 
-// How much more a principal may take of something that has a limit: it holds `held`, and `left` is
-// free. A principal may hold up to four times as much as is left: one that is alone gets most of
-// it, and the next ones find some.
+// How much more of a limited resource a principal may take, if it holds `held` and `left` is free.
+// A principal may hold up to four times as much as is free: a single principal gets most of the
+// resource, and later ones still find some.
 inline std::size_t share_room(std::size_t held, std::size_t left) {
     constexpr std::size_t kTimesTheRest = 4;
     const std::size_t most = kTimesTheRest * left;

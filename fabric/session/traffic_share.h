@@ -25,8 +25,8 @@ struct ShareLine final : core::ListNode {
     core::IntrusiveList<Place> waiting;
 };
 
-// The send buffers, transfers and credits that the sessions of one principal have in use, each of
-// them limited by share_room(). Each principal may have one transfer, however many others have.
+// The send buffers, transfers and credits that the sessions of one principal use. Each of the three
+// is limited by share_room(). Each principal may always have one transfer.
 struct TrafficShare {
     // How many more buffers the principal may take while `left` are free.
     std::size_t room(std::size_t left) const { return share_room(held, left); }
@@ -47,7 +47,7 @@ struct TrafficShare {
     ShareLine<InTransferQueue> for_transfers{*this};
 };
 
-// The lines of all principals that have sessions waiting; they take turns.
+// The lines of all principals whose sessions wait. The principals take turns.
 template <typename Place>
 class ShareTurns {
 public:

@@ -9,9 +9,9 @@ namespace fopd::fabric {
 
 class Session;
 
-// A part of a transfer from or to memory that a session's peer has opened. It is filled in and
-// started at the session, which calls `done` once. Until then it is neither moved nor destroyed,
-// like every TransferOp.
+// A part of a transfer from or to memory that a session's peer has opened. The caller fills it in
+// and starts it at the session, which calls `done` once. Until then it must not be moved or
+// destroyed, like every TransferOp.
 struct Transfer : TransferOp, core::ListNode {
     enum class Direction : std::uint8_t { kPull, kPush };
     using Done = void (*)(Transfer&);

@@ -15,7 +15,7 @@ namespace fopd::fabric {
 enum class FrameKind : std::uint8_t {
     kConnect = 1,   // First frame of the connecting side; body: data for the acceptor.
     kAccept = 2,    // First frame of the accepting side; body: data for the connecting side.
-    kRefuse = 3,    // Instead of kAccept, and the last frame; body: the acceptor's text.
+    kRefuse = 3,    // Sent instead of kAccept, as the last frame; body: the acceptor's text.
     kMessage = 4,   // Body: one message.
     kRead = 5,      // Asks for `length` bytes of opened memory. Has no body.
     kReadData = 6,  // The answer to the oldest unanswered kRead; body: the bytes it asked for.
@@ -43,8 +43,8 @@ using FrameHeader = std::array<std::byte, kFrameHeaderBytes>;
 inline constexpr std::uint32_t kFrameTransferMax = 64U << 20;
 
 FrameHeader encode_frame(const Frame& frame);
-// kInvalid, with the reason as context, if this is no header. `length` is within the limit of its
-// kind only for the kinds with a fixed limit; the limit of a message is the receiver's choice.
+// kInvalid, with the reason as context: the bytes are no valid header. Checks `length` only for
+// kinds with a fixed limit; the receiver has to check the length of a message.
 Result<Frame> decode_frame(std::span<const std::byte, kFrameHeaderBytes> header);
 
 }  // namespace fopd::fabric

@@ -13,11 +13,12 @@ namespace fopd::fabric {
 // Receives the frames of a FrameReader.
 class FrameUser {
 public:
-    // Where the body of a frame goes.
+    // The destination of a frame's body.
     struct Destination {
         enum class Kind : std::uint8_t {
-            kWhole,    // To on_body(), as a whole.
-            kMemory,   // Into `memory`, which has the length of the body, as its bytes arrive.
+            kWhole,  // The body is passed to on_body() as a whole.
+            // Its bytes are copied into `memory`, which has the length of the body, as they arrive.
+            kMemory,
             kNowhere,  // The bytes are skipped.
         };
         Kind kind = Kind::kWhole;
@@ -46,24 +47,24 @@ class FrameReader {
 public:
     explicit FrameReader(FrameUser& user) : user_(user) {}
 
-    // The next bytes of the stream. Returns how many it has read: all, unless it was told to pause.
-    // kClosed: the user has stopped the reader, which may be gone. Other errors are of the stream,
-    // or from on_frame(). After an error nothing more can be read.
+    // Reads the next bytes of the stream. Returns how many it has read: all of them, unless pause()
+    // was called. kClosed: the user has stopped the reader, which may be destroyed. Other errors:
+    // the stream is invalid, or the error of on_frame(). After an error nothing more can be read.
     Result<std::size_t> take(std::span<const std::byte> bytes);
-    // For on_body(): take() returns after this frame. No effect outside of take().
+    // Called within on_body(): take() returns after this frame. Has no effect outside of take().
     void pause() { paused_ = true; }
 
-    // The memory that the next bytes of the stream belong to, so that the caller can receive
-    // directly into it; empty if they must go through take(). At most this many bytes are then
-    // reported with filled(), which returns as take() does.
+    // The memory for the next bytes of the stream, so that the caller can receive directly into it.
+    // Empty: the bytes must go through take(). The caller reports received bytes, at most the size
+    // of the memory, to filled(), which returns the same as take().
     std::span<std::byte> target() const { return target_; }
     Result<void> filled(std::size_t count);
-    // The rest of a body that goes into memory is skipped instead.
+    // Skips the rest of the present body, which was to be copied into memory.
     void skip_rest();
 
-    // The memory that it has for a body that must be delivered as a whole and is incomplete.
+    // The memory that the reader holds for an incomplete body.
     std::size_t held_bytes() const { return incomplete_.capacity(); }
-    // Frees it. REQUIRES: nothing more is read.
+    // Frees this memory. REQUIRES: nothing more is read.
     void drop_incomplete() { std::vector<std::byte>().swap(incomplete_); }
     // How many frames have begun.
     std::uint64_t begun() const { return begun_; }
@@ -86,7 +87,7 @@ private:
     bool in_body_ = false;
     FrameUser::Destination::Kind kind_ = FrameUser::Destination::Kind::kWhole;
     std::size_t body_left_ = 0;          // How many bytes of the body have not arrived.
-    std::span<std::byte> target_;        // With kMemory: where the next bytes of the body go.
+    std::span<std::byte> target_;        // With kMemory: the memory for the next bytes of the body.
     std::vector<std::byte> incomplete_;  // With kWhole: the bytes of the body that have arrived.
 };
 

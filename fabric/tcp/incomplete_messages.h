@@ -10,8 +10,8 @@ namespace fopd::fabric {
 
 class IncompleteMessage;
 
-// The memory of messages that have begun to arrive on the connections of a machine, by the
-// principals of the peers. Pure: the owner ends connections when it is too much.
+// Counts the memory of incomplete messages on the connections of a machine, by the principals of
+// the peers. Pure: the owner ends connections when too much memory is in use.
 class IncompleteMessages {
 public:
     IncompleteMessages() = default;

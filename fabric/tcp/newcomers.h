@@ -19,10 +19,10 @@ struct Newcomer final : core::ListNode {
 
     OwnedSocket socket;
     const SocketAddress peer;
-    const core::IpAddress host;  // Under which it is counted.
+    const core::IpAddress host;  // The host by which the connection is counted.
     std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
     std::size_t count = 0;    // How many bytes have arrived.
-    std::uint64_t order = 0;  // A newcomer that came later has a higher one.
+    std::uint64_t order = 0;  // Increases with each newcomer.
     core::CancelSource leave;
 };
 
@@ -31,8 +31,9 @@ class Newcomers {
 public:
     explicit Newcomers(std::size_t count_max) : shares_(count_max) {}
 
-    // Adds a newcomer. If its host has its share, the host's oldest newcomer is removed and its
-    // `leave` cancelled; if none is left for a new host, the oldest of the hosts with the most.
+    // Adds a newcomer. If its host has used its share, removes the host's oldest newcomer and
+    // cancels its `leave`. If no place is left for a new host, removes the oldest newcomer of the
+    // hosts that have the most.
     void add(Newcomer& newcomer);
     // Idempotent.
     void remove(Newcomer& newcomer);

@@ -12,8 +12,9 @@
 
 namespace fopd::fabric {
 
-// An encrypted connection is a stream of records in each direction: the number of bytes that are
-// encrypted, the bytes, and a tag. Decrypted, the bytes of all records are the stream of frames.
+// An encrypted connection is a stream of records in each direction. A record has the number of
+// encrypted bytes, these bytes, and a tag. The decrypted bytes of all records form the stream of
+// frames.
 inline constexpr std::size_t kRecordLabelBytes = 4;  // The number, little-endian.
 inline constexpr std::size_t kRecordPlainMax = 16U << 10;
 inline constexpr std::size_t kRecordMax =
@@ -28,10 +29,10 @@ class RecordReader {
 public:
     explicit RecordReader(const fop::Key& key) : cipher_(key, fop::RecordCipher::Way::kOpen) {}
 
-    // The next bytes of the stream. Each complete record goes to `frames`: directly into the memory
-    // of a body where it fits, otherwise by `scratch`, which has kRecordPlainMax bytes. If a record
-    // is not authentic, the memory of the body may have undefined content. Errors are
-    // those of FrameReader::take(); kInvalid, too, if the stream is not of records in order.
+    // Reads the next bytes of the stream, and decrypts each complete record for `frames`: directly
+    // into the memory of a body if it fits, otherwise into `scratch`, which has kRecordPlainMax
+    // bytes. If a record is not authentic, the memory of the body may have undefined content.
+    // Errors: as FrameReader::take(). kInvalid: a record is not valid, or not the next one.
     Result<void> take(std::span<const std::byte> bytes, FrameReader& frames,
                       std::span<std::byte> scratch);
 

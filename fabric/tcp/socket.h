@@ -12,8 +12,8 @@ namespace fopd::fabric {
 // For logs: "tcp://10.0.0.5:31470".
 std::string text_of(const SocketAddress& address);
 
-// The socket of a connection, and the polls that watch it. It outlives the connection until the
-// kernel has completed these polls; it owns itself meanwhile, and its home counts it.
+// The socket of a connection, and the polls that watch it. It outlives the connection: it destroys
+// itself when the kernel has completed these polls. Its home counts it.
 class Socket final : public core::ListNode {
 public:
     // Receives the events of a socket, within the reactor's wait.
@@ -27,9 +27,10 @@ public:
     };
     // Keeps the sockets whose connection has ended until they are closed.
     struct Home {
-        Sockets& sockets;                    // Outlive the home.
-        std::size_t count = 0;               // All sockets that exist, open or closed.
-        core::IntrusiveList<Socket> polled;  // Sockets that have ended, and whose polls have not.
+        Sockets& sockets;       // Outlive the home.
+        std::size_t count = 0;  // All sockets that exist, open or closed.
+        // Sockets that have ended, with polls that have not completed.
+        core::IntrusiveList<Socket> polled;
         core::IntrusiveList<Socket> closed;  // Sockets that close_some() may close.
 
         // Closes a limited number of sockets, because closing takes time.
@@ -45,10 +46,10 @@ public:
     ssize_t send(std::span<iovec> parts, Sockets::Follows follows) {
         return home_.sockets.send(fd(), parts, follows);
     }
-    // The user hears once when the socket is readable, or writable. Idempotent.
+    // Calls the user once when the socket is readable, or writable. Idempotent.
     void watch_input();
     void watch_output();
-    // Ends the connection; the user hears nothing more. REQUIRES: called once.
+    // Ends the connection; the user is not called any more. Called once.
     void end();
 
 private:

@@ -18,7 +18,7 @@ namespace fopd::fabric {
 
 class Sockets;
 
-// Why a socket could not connect.
+// The error for a socket that could not connect.
 inline Error not_connected(int os_errno) {
     const bool nobody_listens = os_errno == ECONNREFUSED;
     return {.code = nobody_listens ? Errc::kNotFound : Errc::kClosed,
@@ -40,7 +40,8 @@ public:
         return *this;
     }
 
-    // For the calls of its Sockets, and for Reactor::poll(); negative: there is none.
+    // The descriptor, for the functions of Sockets and for Reactor::poll(). Negative: there is no
+    // socket.
     int fd() const { return fd_; }
 
 private:
@@ -55,7 +56,7 @@ class Sockets {
 public:
     virtual ~Sockets() = default;
 
-    // Whether the processes that use them are simulated, and may end at any time.
+    // Whether the processes that use these sockets are simulated, and may end at any time.
     virtual bool is_simulated() const = 0;
     // Drops a poll whose process ends before it has completed. REQUIRES: is_simulated().
     virtual void abandon(core::IoOp& poll) = 0;
@@ -69,11 +70,11 @@ public:
     virtual int accept(int listening, SocketAddress& peer) = 0;
     // Begins to connect; afterwards the socket is writable. `host` is the name of this host.
     virtual Result<OwnedSocket> connect(const std::string& host, const SocketAddress& peer) = 0;
-    // The errno for which the socket could not connect, or 0.
+    // The errno of the failed connect, or 0.
     virtual int connect_error(int fd) = 0;
 
-    // Fill or send `parts` in order, or a part of them. Received 0 bytes: the peer has ended the
-    // connection.
+    // Receive into `parts`, or send them, in their order. May move only a part of the bytes. 0
+    // received bytes: the peer has ended the connection.
     virtual ssize_t receive(int fd, std::span<iovec> parts) = 0;
     enum class Follows : std::uint8_t { kNothing, kMore };
     virtual ssize_t send(int fd, std::span<iovec> parts, Follows follows) = 0;

@@ -138,7 +138,7 @@ private:
     bool give_up_write(TransferOp& write);
     bool may_keep_records();
     void end_kept_records();
-    // The bytes of the queue of frames that are sent or encrypted.
+    // How many bytes of queued frames are already sent or encrypted.
     std::size_t begun_bytes() const;
     // The rest of the frame's body will be zeros. False: there is no memory for zeros.
     bool blank(OutFrame& frame);
@@ -164,7 +164,7 @@ private:
     Socket* socket_ = nullptr;  // Null before begin(), and after the end.
     std::string greeting_;      // Body of the first frame; at the accepting side already queued.
     bool tell_connected_ = false;
-    std::optional<Ending> ending_;  // The user has not heard of it.
+    std::optional<Ending> ending_;  // The end of the connection, if the user was not told yet.
     bool is_readable_ = false;
     bool send_failed_ = false;  // receive() finds the reason.
 
@@ -172,18 +172,18 @@ private:
     bool is_trusted_ = false;
     std::uint32_t first_messages_ = 0;    // Messages before the peer was trusted.
     std::uint64_t incomplete_since_ = 0;  // begun() at the last count_incomplete().
-    bool keeps_records_ = false;          // Some are of a write that was given up.
+    bool keeps_records_ = false;          // Some records belong to a write that was given up.
     bool in_bulk_ = false;                // The last frame had a large body.
 
-    std::deque<OutFrame> frames_;        // Not sent yet.
+    std::deque<OutFrame> frames_;        // Frames that are not completely sent.
     std::size_t sent_bytes_ = 0;         // How much of the first frame was sent.
     std::uint32_t reads_to_answer_ = 0;  // Frames that answer reads.
-    std::deque<AskedRead> reads_;        // Their data arrive in this order.
-    std::uint32_t reads_given_up_ = 0;   // Part of reads_.
+    std::deque<AskedRead> reads_;        // Reads without data. Their data arrive in this order.
+    std::uint32_t reads_given_up_ = 0;   // How many of reads_ were given up.
     std::uint32_t next_tag_ = 0;         // The tag of the next kRead; tags have no gaps.
     std::unique_ptr<Records> records_;   // Null until the connection is encrypted.
     std::uint32_t in_flight_ = 0;
-    std::deque<TransferOp*> done_;  // To be completed in the next work().
+    std::deque<TransferOp*> done_;  // Operations to complete in the next work().
 };
 
 }  // namespace fopd::fabric

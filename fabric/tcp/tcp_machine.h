@@ -40,10 +40,10 @@ private:
     Duration sleep_max() override;
     Look look() const override { return Look::kIfItPays; }
 
-    // Whether the connection whose work() runs still exists, after a call of the user.
+    // Whether the connection whose work() runs still exists. Checked after each call of the user.
     bool still_has(const TcpConnection* at_work) const { return at_work_ == at_work; }
-    // The machine has work for another turn. A real reactor asks sleep_max(), a simulated one does
-    // not.
+    // Called when the machine has work for another turn. A real reactor asks sleep_max(); a
+    // simulated reactor does not, and needs a timer.
     void want_turn() {
         if (is_simulated_) reactor_.arm(wake_up_, reactor_.now());
     }
@@ -57,18 +57,18 @@ private:
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
         received_cost_ += begun * kCostOfBeginning + bytes / kDecryptedPerParsed;
     }
-    // Nothing but zeros, to send in place of memory that is not to be touched any more; they take
-    // address space only. Fewer than `count`: they cannot be had. REQUIRES: count is at most
+    // Zeros to send in place of memory that must not be used any more. They take address space, but
+    // no memory. Returns fewer than `count` if the system gives none. REQUIRES: count <=
     // kFrameTransferMax.
     std::span<std::byte> zeros(std::size_t count);
-    // No connection uses the opened memory any more.
+    // Makes all connections stop using the opened memory.
     void leave_memory(std::uint64_t key);
     // For the first connection that is encrypted.
     void make_room_for_records();
     // Ends connections until incomplete messages need no more memory than the receive buffers
     // would.
     void limit_incomplete();
-    // Gives a message to the user, at an address that is aligned as messages are.
+    // Passes a message to the user, aligned to fop::kMessageAlignment.
     void deliver(std::span<const std::byte> message);
 
     class WakeUp final : public core::Timer {
@@ -81,7 +81,8 @@ private:
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
     // Parsing one byte costs as much as receiving this many directly into their target.
     static constexpr std::size_t kDirectPerParsed = 16;
-    // Each connection with work costs calls, also when nothing arrives: thousands may end at once.
+    // The cost of a connection with work, even if nothing arrives, because of its system calls:
+    // thousands may end at once.
     static constexpr std::size_t kCostOfWork = 512;
     // Decrypting costs less for each byte, and more for each record, however small.
     static constexpr std::size_t kDecryptedPerParsed = 4;
@@ -89,14 +90,15 @@ private:
     // The most bytes of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 
-    // How many connections may send records of writes that were given up: at most 64 MiB.
+    // How many connections may keep encrypted records of writes that were given up, until they are
+    // sent. These use at most 64 MiB.
     static constexpr std::uint32_t kKeepRecordsMax = 256;
 
     core::Reactor& reactor_;
     MessageUser& messages_;
     const MachineOptions options_;
     const TcpOptions tcp_;
-    std::vector<std::byte> arrivals_;  // The bytes that any connection received last.
+    std::vector<std::byte> arrivals_;  // The buffer into which connections receive, one at a time.
     std::vector<std::byte> aligned_;   // Room for one message.
     // Room for encrypted connections; empty until there is one.
     std::vector<std::byte> records_out_;
@@ -115,7 +117,7 @@ private:
     WakeUp wake_up_;
     core::WaitQueue sockets_gone_;
     std::uint32_t in_flight_ = 0;
-    std::uint32_t keep_records_ = 0;  // Connections that send such records.
+    std::uint32_t keep_records_ = 0;  // See kKeepRecordsMax.
 };
 
 }  // namespace fopd::fabric

@@ -29,8 +29,9 @@ Ticks carried_meter(const Meter& old, const std::optional<Limit>& old_limit,
 
 }  // namespace
 
-// The bucket is empty while it is paid until now + depth: what is paid for longer is a debt, what
-// is paid for less are tokens, both in the time of the share.
+// A bucket that is paid until now + depth is empty. If it is paid until later, the difference is a
+// debt; if it is paid until earlier, the difference are its tokens. Both are in the time that they
+// take with the node's share.
 void Meter::change_share(Share from, Share to, Ticks now, Ticks depth) {
     from = std::max<Share>(from, 1);
     to = std::max<Share>(to, 1);

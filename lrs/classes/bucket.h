@@ -40,9 +40,9 @@ public:
     // REQUIRES: `cost` was taken.
     void give_back(Ticks cost) { paid_at_.fetch_sub(cost, std::memory_order_relaxed); }
 
-    // From now on the rate is the part `to` of a rate of which it was the part `from`. The tokens
-    // stay as many as they were, as far as the burst, which is divided like the rate, has room for
-    // them; debts stay what they are.
+    // Changes the part of the cluster's rate that this meter has from `from` to `to`. The number of
+    // tokens stays the same, but not more than the burst, which is divided like the rate. Debts do
+    // not change.
     void change_share(Share from, Share to, Ticks now, Ticks depth);
     // Tokens from before `time` are lost.
     void empty_at(Ticks time, Ticks depth) {
@@ -110,7 +110,7 @@ public:
         operations_share.set({});
         bytes_share.set({});
     }
-    // Unless it has shares.
+    // Copies the shares of `other`, unless this bucket has shares already.
     void take_shares_of(const Bucket& other) {
         EpochShares none;
         operations_share.replace(none, other.operations_share.get());

@@ -33,4 +33,9 @@ void complain_of(const RuleMistakes& mistakes, config::Complaints& complaints) {
     }
 }
 
+config::Mistake mistake_in_rule(const RuleMistake& mistake) {
+    return {"column " + std::to_string(mistake.column) + " of the rule: " + mistake.wrong,
+            mistake.right};
+}
+
 }  // namespace fopd::lrs

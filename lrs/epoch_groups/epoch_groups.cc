@@ -216,8 +216,8 @@ void EpochGroups::start_epoch(eh::EpochNumber /*epoch*/, const EpochPartData& da
     begin_turn();
 }
 
-// What is left of this locality's time goes to the groups whose turns are next, at all nodes in the
-// same order.
+// The locality uses the rest of its time for the groups with the next turns, which have the same
+// order at all nodes.
 void EpochGroups::begin_turn() {
     own_last_ = last_;
     own_turn_ = nullptr;

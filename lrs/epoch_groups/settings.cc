@@ -1,7 +1,5 @@
 #include "lrs/epoch_groups/settings.h"
 
-#include <expected>
-
 #include "config/types.h"
 #include "lrs/classes/rule_mistakes.h"
 #include "lrs/epoch_groups/rule_set.h"
@@ -9,19 +7,6 @@
 namespace fopd::lrs {
 
 namespace {
-
-config::TypePtr<std::string> group_rule_type() {
-    return std::make_shared<config::ScalarType<std::string>>(
-        "a rule such as \"zone-a address=10.1.0.0/16 weight=2 by=none\"",
-        [](const config::Node& scalar) -> std::expected<std::string, config::Mistake> {
-            const auto rule = parse_group_rule(scalar.text);
-            if (rule) return scalar.text;
-            return std::unexpected(config::Mistake{"column " + std::to_string(rule.error().column) +
-                                                       " of the rule: " + rule.error().wrong,
-                                                   rule.error().right});
-        },
-        [](const std::string& rule) { return config::quoted_scalar(rule); });
-}
 
 // Checks that need all rules together.
 void check_epoch_groups(const EpochGroupsSettings& settings, config::Complaints& complaints) {
@@ -49,9 +34,11 @@ config::Record<EpochGroupsSettings> epoch_groups_record() {
         "What runs while the group of the epoch has no waiting fops on this node. serve: fops "
         "of the next groups. wait: nothing.",
         kLive);
-    record.field("rules", &EpochGroupsSettings::rules,
-                 config::list_of(group_rule_type(), {.length_max = kRulesMax + 1}),
-                 "The groups and their weights; docs/formats/rules.md.", kLive);
+    record.field(
+        "rules", &EpochGroupsSettings::rules,
+        config::list_of(rule_type("zone-a address=10.1.0.0/16 weight=2 by=none", &parse_group_rule),
+                        {.length_max = kRulesMax + 1}),
+        "The groups and their weights; docs/formats/rules.md.", kLive);
     record.check(check_epoch_groups);
     return record;
 }

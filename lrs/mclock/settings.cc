@@ -9,19 +9,6 @@ namespace fopd::lrs {
 
 namespace {
 
-config::TypePtr<std::string> mclock_rule_type() {
-    return std::make_shared<config::ScalarType<std::string>>(
-        "a rule such as \"gold user=ann reservation=500/s weight=4 limit=2000/s\"",
-        [](const config::Node& scalar) -> std::expected<std::string, config::Mistake> {
-            const auto rule = parse_mclock_rule(scalar.text);
-            if (rule) return scalar.text;
-            return std::unexpected(config::Mistake{"column " + std::to_string(rule.error().column) +
-                                                       " of the rule: " + rule.error().wrong,
-                                                   rule.error().right});
-        },
-        [](const std::string& rule) { return config::quoted_scalar(rule); });
-}
-
 config::TypePtr<std::uint64_t> operations_per_second() {
     const std::string allowed = "a rate such as 20000/s";
     return std::make_shared<config::ScalarType<std::uint64_t>>(
@@ -82,10 +69,12 @@ config::Record<MclockSettings> mclock_record() {
         config::none_or(config::size({.min = CostModel::kUnitMin})),
         "So many bytes of data cost as much as a fop without data. none: data cost nothing.",
         {.reload = config::Reload::kLive});
-    record.field("rules", &MclockSettings::rules,
-                 config::list_of(mclock_rule_type(), {.length_max = kRulesMax + 1}),
-                 "The classes and their shares; docs/formats/rules.md.",
-                 {.reload = config::Reload::kLive});
+    record.field(
+        "rules", &MclockSettings::rules,
+        config::list_of(
+            rule_type("gold user=ann reservation=500/s weight=4 limit=2000/s", &parse_mclock_rule),
+            {.length_max = kRulesMax + 1}),
+        "The classes and their shares; docs/formats/rules.md.", {.reload = config::Reload::kLive});
     record.check(check_mclock);
     return record;
 }

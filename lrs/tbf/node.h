@@ -28,9 +28,11 @@ struct TbfShare {
 std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& share,
                                  std::uint64_t seed);
 
-// What a node knows about itself and its cluster.
+// The facts about a node and its cluster that limits of the cluster depend on.
 struct ClusterFacts {
-    std::optional<HashKey> key{};  // The same at all nodes; nothing: the node has one of its own.
+    // The key of the ids of limits, which is the same at all nodes. Nothing: the node has a key of
+    // its own.
+    std::optional<HashKey> key{};
     std::uint32_t localities = 1;
     std::uint32_t members = 1;  // Nodes of the cluster.
 
@@ -44,7 +46,7 @@ public:
     explicit TbfNode(std::uint64_t seed, std::uint64_t version = 0)
         : seed_(seed), revisions_(version + 1) {}
 
-    // Other facts need another share.
+    // The caller must get the shared state again if the facts have changed.
     void set_facts(const ClusterFacts& facts);
     TbfShare share(const TbfSettings& settings, Instant now);
     // Unchanged rules keep their classes and buckets. REQUIRES: the settings were checked.

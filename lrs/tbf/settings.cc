@@ -1,7 +1,5 @@
 #include "lrs/tbf/settings.h"
 
-#include <expected>
-
 #include "config/types.h"
 #include "lrs/classes/rule_mistakes.h"
 #include "lrs/tbf/rule_set.h"
@@ -9,19 +7,6 @@
 namespace fopd::lrs {
 
 namespace {
-
-config::TypePtr<std::string> rule_type() {
-    return std::make_shared<config::ScalarType<std::string>>(
-        "a rule such as \"small op=read&size<64k rate=200/s\"",
-        [](const config::Node& scalar) -> std::expected<std::string, config::Mistake> {
-            const auto rule = parse_rule(scalar.text);
-            if (rule) return scalar.text;
-            return std::unexpected(config::Mistake{"column " + std::to_string(rule.error().column) +
-                                                       " of the rule: " + rule.error().wrong,
-                                                   rule.error().right});
-        },
-        [](const std::string& rule) { return config::quoted_scalar(rule); });
-}
 
 // Checks that need all rules together.
 void check_rules(const TbfSettings& settings, config::Complaints& complaints) {
@@ -34,9 +19,11 @@ void check_rules(const TbfSettings& settings, config::Complaints& complaints) {
 
 config::Record<TbfSettings> tbf_record() {
     config::Record<TbfSettings> record;
-    record.field(
-        "rules", &TbfSettings::rules, config::list_of(rule_type(), {.length_max = kRulesMax + 1}),
-        "The classes and their limits; docs/formats/rules.md.", {.reload = config::Reload::kLive});
+    record.field("rules", &TbfSettings::rules,
+                 config::list_of(rule_type("small op=read&size<64k rate=200/s", &parse_rule),
+                                 {.length_max = kRulesMax + 1}),
+                 "The classes and their limits; docs/formats/rules.md.",
+                 {.reload = config::Reload::kLive});
     record.field(
         "cluster_interval", &TbfSettings::cluster_interval,
         config::duration({.min = 10ms, .max = 10s}),

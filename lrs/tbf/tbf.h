@@ -37,7 +37,7 @@ public:
         Duration forget_after = 60s;
     };
 
-    // Without a node of a cluster, it is one of its own.
+    // Without a ClusterNode, the node is a cluster of its own.
     Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options,
         std::shared_ptr<ClusterNode> cluster = nullptr);
     ~Tbf() override;
@@ -53,7 +53,8 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
     ClassLabel class_of(const Request& request) const override;
 
-    // Without limits of a cluster it has no part: it keeps nobody waiting.
+    // Without limits of a cluster the policy has no part of the frame, and is ready for each epoch
+    // at once.
     std::string_view epoch_part() const override {
         return has_cluster_rules_ ? kTbfPart.name : std::string_view();
     }
@@ -61,7 +62,8 @@ public:
     void start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant now) override;
     void lose_epoch(const Error& reason, Instant now) override;
     Instant epoch_over_at() const override;
-    // `cut_off` in percent of a limit; nothing: a part for each node.
+    // `cut_off`: the share of a node that is cut off from the others, in percent of a limit.
+    // Nothing: 100 divided by the number of nodes.
     void set_cluster(Duration interval, std::optional<std::uint32_t> cut_off);
 
     // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns
@@ -81,7 +83,7 @@ private:
     struct RuleLine {
         core::IntrusiveList<LinePlace> waiting;  // The longest waiting first.
         std::uint32_t order = 0;                 // The order of its entry in the heap; 0: no entry.
-        // Of all classes, if the limit is that of a cluster.
+        // The amounts that all classes of the rule want, if the limit is that of a cluster.
         WantedAmount operations{};
         WantedAmount bytes{};
         SteadyDemand operations_demand{};
@@ -163,11 +165,12 @@ private:
     Duration cluster_interval_ = TbfSettings{}.cluster_interval;
     bool has_cluster_rules_ = false;
     bool has_news_ = false;      // A class has woken up since the last contribution to an epoch.
-    Instant counted_at_{};       // When demands were counted last,
-    std::uint64_t moved_ = 0;    // and the largest part of a rate by which one changed.
-    Instant begun_at_{};         // When the present epoch began,
-    Instant renew_at_ = kNever;  // and when another one is due so that no share ends.
-    // When other localities will have added to shares, or shares end.
+    Instant counted_at_{};       // When demands were counted last.
+    std::uint64_t moved_ = 0;    // The largest part of a rate by which a demand has changed.
+    Instant begun_at_{};         // When the present epoch began.
+    Instant renew_at_ = kNever;  // When another epoch is due, so that no share expires.
+    // When shares may have changed without a new epoch: other localities have added to them, or
+    // they expire.
     Ticks look_again_at_ = kNeverTicks;
     Ticks shares_end_at_ = kNeverTicks;
 

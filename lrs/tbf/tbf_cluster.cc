@@ -200,7 +200,7 @@ void Tbf::wake_in_cluster(TrafficClass& woken) {
 
 // The shares may be others than when the waiting classes were put into the heap.
 void Tbf::look_again() {
-    // When the shares end, what is kept without them may be used.
+    // When the shares have expired, the node may use the share of a node that is cut off.
     look_again_at_ = ticks_at(now_) < shares_end_at_ ? shares_end_at_ : kNeverTicks;
     if (!has_cluster_rules_) return;
     classes_.for_each([this](TrafficClass& known) {

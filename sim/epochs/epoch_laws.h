@@ -12,8 +12,9 @@
 
 namespace fopd::sim {
 
-// The invariants of epochs, checked against everything that the members of a world do. Member i is
-// called "m<i>". Contributions are the numbers of calls. A value, as Member is.
+// Checks the invariants of epochs against everything that the members of a simulated world do.
+// Member i has the name "m<i>". Each call contributes its number, so that the data of an epoch show
+// which calls it has. A value: it can be copied together with the members.
 class EpochLaws {
 public:
     EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog);
@@ -22,21 +23,23 @@ public:
     static eh::EpochRules rules(Duration timeout);
     static std::string name_of(std::size_t member);
 
-    // A call that was accepted; its contribution has as many bytes.
+    // The contribution of the member's next call, at most so long. If the call is accepted,
+    // on_call() follows with the size of the contribution.
     std::vector<std::byte> contribution(std::size_t member, std::size_t bytes_at_most) const;
     void on_call(std::size_t member, std::size_t bytes, Instant now);
     void on_leave(std::size_t member, const eh::peers::Member& state);
-    // `frozen`: how long the process did not run since the call.
+    // `frozen`: for how long the process has stood still since the call.
     void on_answer(std::size_t member, const eh::peers::Member& state,
                    const eh::peers::Answer& answer, Duration frozen, Instant now);
     void on_crash(std::size_t member);
     void on_commit(const eh::ViewHandle& view) { watch_.on_commit(view); }
-    // The numbers of views begin again, those of epochs do not.
+    // The store has lost its view: views are numbered from 1 again, and epochs go on with higher
+    // numbers.
     void on_views_lost();
-    // After each step of a member.
+    // Called after each step of a member.
     void on_step(std::size_t member, const eh::peers::Member& state);
 
-    // Something else that must not be.
+    // Notes a failure that belongs to no law.
     void fail(const std::string& how) { watch_.require(false, "world", how); }
     // The first law that was broken, and how; empty: none.
     const std::string& broken() const { return watch_.broken(); }

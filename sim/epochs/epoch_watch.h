@@ -11,8 +11,9 @@
 
 namespace fopd::sim {
 
-// The laws of epochs that show in committed views and in answers alone, so for whole daemons too.
-// Members are known by name, over all their lives. A value.
+// Checks the laws of epochs for which committed views and answered calls are enough. So it can
+// watch whole daemons, too, which show nothing else. A member is identified by its name in all its
+// lives. A value: it can be copied.
 class EpochWatch {
 public:
     struct Epoch {
@@ -21,23 +22,24 @@ public:
         bool operator==(const Epoch&) const = default;
     };
 
-    // Each committed view, before an answer has its number.
+    // A view was committed. Called before a call is answered with the number of this view.
     void on_commit(const eh::ViewHandle& view);
-    // The numbers of views begin again, those of epochs do not.
+    // The store has lost its view: views are numbered from 1 again, and epochs go on with higher
+    // numbers.
     void on_views_lost() { views_.clear(); }
     // A call of this member was answered with an epoch.
     void on_epoch(const std::string& member, const eh::peers::Answer& answer);
 
-    // A law, and what is to be said if it does not hold.
+    // Notes a broken law unless `holds` is true; `about` says what was seen.
     void require(bool holds, std::string_view law, const std::string& about);
     // The first law that was broken, and how; empty: none.
     const std::string& broken() const { return broken_; }
-    // View n is at n - 1.
+    // The committed views; view n has index n - 1.
     const std::vector<eh::ViewHandle>& views() const { return views_; }
     // Null: no such view was committed.
     const eh::CommittedView* view(eh::ViewNumber number) const;
     const std::map<eh::EpochNumber, Epoch>& epochs() const { return epochs_; }
-    // The newest epoch of any member, and of this one; kFirstEpoch: none.
+    // The newest epoch of all members, or of one; kFirstEpoch: there was none.
     eh::EpochNumber newest() const;
     eh::EpochNumber newest(std::string_view member) const;
 
@@ -46,7 +48,7 @@ private:
     void note_removed(const eh::View& old, const eh::CommittedView& next);
 
     std::vector<eh::ViewHandle> views_;
-    // Incarnations that were in a view, and are in none any more.
+    // By member: the incarnations that were in a view and have left it.
     std::map<std::string, std::set<eh::Incarnation>, std::less<>> removed_;
     std::map<eh::EpochNumber, Epoch> epochs_;
     std::map<std::string, eh::EpochNumber, std::less<>> newest_;
