@@ -1,9 +1,9 @@
 // Compares the algorithms for tape drives in virtual time: the real schedulers and the main
 // scheduler, with drives that take as long as their model says. The experiments have the names of
-// docs/measurements.md.
+// docs/performance.md.
 //
-// And in real time: planning the order of 2000 files, and a request's way through grouped_read
-// while 100 000 wait.
+// And in real time: planning the order of 2000 files, a request's way through grouped_read while
+// 100 000 wait, and reads of a disk while 10 000 wait for cartridges.
 
 #include <algorithm>
 #include <array>
@@ -22,6 +22,7 @@
 #include "bench/model_drive.h"
 #include "core/random.h"
 #include "core/virtual_world.h"
+#include "devices/tape/drive_timing.h"
 #include "io_sched/fair_share.h"
 #include "io_sched/main_scheduler.h"
 #include "io_sched/settings.h"
@@ -73,6 +74,34 @@ struct TapeRequest final : IoRequest {
     Duration took{0};
 };
 
+// A disk that keeps the processor busy for as long as a read of a fast one takes.
+class BusyDisk final : public IoExecutor {
+public:
+    Task<Result<void>> execute(const IoRequest& /*request*/, const IoPart& /*part*/) override {
+        const Instant until = kClock.now() + 50us;
+        while (kClock.now() < until) {
+        }
+        return done();
+    }
+    Task<Result<void>> execute_joined(std::span<const IoShare> /*writes*/) override {
+        co_return std::unexpected(Error{.code = Errc::kUnsupported, .context = "a disk"});
+    }
+
+private:
+    static Task<Result<void>> done() { co_return Result<void>{}; }
+};
+
+// A read of a disk that is pushed again and again.
+struct DiskRead final : IoRequest {
+    explicit DiskRead(MediumId disk)
+        : IoRequest([](IoRequest& request) { static_cast<DiskRead&>(request).is_done = true; }) {
+        part = {.medium = disk, .size_bytes = 4096};
+        parts = std::span(&part, 1);
+    }
+    IoPart part;
+    bool is_done = false;
+};
+
 // Drives with cartridges in virtual time.
 class Library {
 public:
@@ -117,12 +146,33 @@ public:
         std::ranges::sort(took);
         return took[took.size() * 95 / 100];
     }
+    void add_disk() {
+        const auto added = main_.add_device(kDisk, std::make_unique<BusyDisk>(), false);
+        if (!added) fail(describe(added.error()));
+    }
+    // The 99th percentile of so many reads of the disk, one after the other, in real time.
+    double disk_p99_us(std::size_t reads) {
+        std::vector<double> took;
+        for (std::size_t i = 0; i < reads; ++i) {
+            DiskRead read(kDisk);
+            const Instant began = kClock.now();
+            world_.run(*reactor_, push_in_turn(&read));
+            while (!read.is_done) {
+                if (!world_.step()) fail("a read of the disk waits for ever");
+            }
+            took.push_back(in_seconds(kClock.now() - began) * 1e6);
+        }
+        std::ranges::sort(took);
+        return took[took.size() * 99 / 100];
+    }
     Instant now() const { return world_.now(); }
     const bench::DriveFigures& figures() const { return figures_; }
     const std::vector<IoDevice*>& drives() const { return drives_; }
     MainScheduler& main() { return main_; }
 
 private:
+    static constexpr MediumId kDisk{1'000'000};  // No cartridge has this number.
+
     Task<void> push_in_turn(IoRequest* request) {
         main_.push(*request);
         co_return;
@@ -243,6 +293,44 @@ void planning(Report& report) {
         ms.push_back(in_seconds(kClock.now() - began) * 1e3);
     }
     report.number("plan_2000_ms", bench::median(ms));
+}
+
+// E3: the rate at which files are written if each is made durable by itself, and if batches are.
+void filemarks(Report& report) {
+    constexpr std::uint64_t kMB = 1'000'000;
+    constexpr std::uint64_t kAll = 40 * kGB;
+    struct Batch {
+        std::uint64_t files;
+        std::uint64_t bytes;
+    };
+    const auto rate = [](std::uint64_t file_bytes, Batch batch) {
+        devices::DriveTiming drive(lto9().technology);
+        const Instant began = drive.load(Instant{}, lto9());
+        Instant now = began;
+        const std::uint64_t count = std::clamp<std::uint64_t>(kAll / file_bytes, 4, 2000);
+        std::uint64_t files = 0;
+        std::uint64_t bytes = 0;
+        for (std::uint64_t i = 1; i <= count; ++i) {
+            for (std::uint64_t written = 0; written < file_bytes; written += kMB) {
+                now = drive.write(now, kMB);
+            }
+            ++files;
+            bytes += file_bytes;
+            if (files < batch.files && bytes < batch.bytes && i < count) continue;
+            now = drive.flush(now);
+            files = 0;
+            bytes = 0;
+        }
+        return static_cast<double>(count * file_bytes) / 1e6 / in_seconds(now - began);
+    };
+    std::vector<std::pair<std::size_t, double>> each;
+    std::vector<std::pair<std::size_t, double>> batches;
+    for (const std::uint64_t megabytes : {1UL, 10UL, 100UL, 1000UL, 10'000UL}) {
+        each.emplace_back(megabytes, rate(megabytes * kMB, {.files = 1, .bytes = 1}));
+        batches.emplace_back(megabytes, rate(megabytes * kMB, {.files = 200, .bytes = 32 * kGB}));
+    }
+    report.by_number("written_each_mb_s_by_file_mb", each);
+    report.by_number("written_batches_mb_s_by_file_mb", batches);
 }
 
 // E4: 40 reads an hour, of 60 cartridges, with two drives: how long to wait for more of a
@@ -451,17 +539,45 @@ void peeks(Report& report) {
     report.number("peek_ns", in_seconds(kClock.now() - began) * 1e9 / kRounds);
 }
 
+// Reads of a disk in the same scheduler, alone and beside 10 000 that wait for cartridges.
+void disk_beside(Report& report) {
+    constexpr std::uint32_t kWaiting = 10'000;
+    constexpr std::uint32_t kCartridges = 500;
+    constexpr int kRounds = 11;
+    constexpr std::size_t kReads = 2000;
+    Library quiet(2, kCartridges, with_reads("grouped_read"));
+    Library busy(2, kCartridges, with_reads("grouped_read"));
+    quiet.add_disk();
+    busy.add_disk();
+    core::Random random(11);
+    for (std::uint32_t i = 0; i < kWaiting; ++i) {
+        busy.push(IoType::kRead, MediumId{i % kCartridges},
+                  random.below(lto9().capacity_bytes - kGB), kGB);
+    }
+    std::vector<double> alone;
+    std::vector<double> beside;
+    for (int round = 0; round < kRounds; ++round) {
+        alone.push_back(quiet.disk_p99_us(kReads));
+        beside.push_back(busy.disk_p99_us(kReads));
+    }
+    if (busy.main().waiting_count(IoType::kRead) < kWaiting * 9 / 10) fail("too few wait");
+    report.number("disk_p99_us", bench::median(alone));
+    report.number("disk_p99_beside_10k_us", bench::median(beside));
+}
+
 void run(bool as_json) {
     bench::pin_to(0);
     Report report(as_json);
     mounts(report);
     locates(report);
     planning(report);
+    filemarks(report);
     mount_criteria(report);
     shifting_mix(report);
     starvation(report);
     many(report);
     peeks(report);
+    disk_beside(report);
     report.print();
 }
 

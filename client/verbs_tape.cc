@@ -336,7 +336,7 @@ void declare_stage(CLI::App& app, VerbArguments& arguments) {
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });
     app.add_option("--priority", arguments.priority,
-                   "Recalls with 128 or more go before those with less")
+                   "Recalls with a higher priority go first; 128 is that of reads")
         ->check(whole_between(0, 255))
         ->default_str(std::to_string(arguments.priority));
 }

@@ -138,6 +138,7 @@ Task<std::uint64_t> Locality::close_library(Instant deadline) {
 
 void Locality::apply(const LiveSettings& live) {
     io_->use(live.io);
+    if (library_ != nullptr) library_->io_settings_changed();
     if (fabric_ == nullptr) return;
     fabric_->handler.set_limits(live.limits);
     fabric_->use(live.policy, live.share);

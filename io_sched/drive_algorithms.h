@@ -30,9 +30,10 @@ const DriveAlgorithm& default_drive_algorithm();
 std::unique_ptr<IoScheduler> make_drive_fifo(const TapeSettings& settings, const IoMedia& media);
 // One mount for all reads that wait for a cartridge, in an order that makes locates short. The
 // loaded cartridge is read first; the next is a cartridge whose oldest read has waited for too
-// long, else the one for which most bytes wait. Foreground requests go before background requests;
-// background requests that have waited for too long are read with them, at most as many as there
-// are of the foreground, or a few.
+// long, else one with requests of the first level by priority and urgency, and of these the one for
+// which most bytes wait. Requests of a level go before those of later levels, also on the same
+// cartridge; requests of later levels that have waited for too long are read with them, at most as
+// many as there are of the first, or a few.
 std::unique_ptr<IoScheduler> make_grouped_read(const TapeSettings& settings, const IoMedia& media);
 // Writes of a collection go to the cartridge of its last write, and a drive keeps its cartridge
 // while writes wait for it.

@@ -9,10 +9,6 @@ namespace fopd::io_sched {
 
 namespace {
 
-std::size_t class_of(const IoRequest& request) {
-    return static_cast<std::size_t>(request.priority);
-}
-
 bool is_any(const IoRequest& request, const IoPart& part) {
     return request.type == IoType::kWrite && part.medium == kAnyMedium;
 }
@@ -212,21 +208,29 @@ bool DriveScheduler::avoids(const IoPart& part, const IoMedium& medium, IoType t
     });
 }
 
-IoRequest* DriveScheduler::oldest_of(Queue& queue) {
-    IoRequest* const foreground = queue.waiting[0].oldest();
-    IoRequest* const background = queue.waiting[1].oldest();
-    if (foreground == nullptr || background == nullptr) {
-        return foreground != nullptr ? foreground : background;
-    }
-    const bool is_its_turn =
-        queue.foreground_run >= kForegroundRunMax && background->arrival() < foreground->arrival();
-    return is_its_turn ? background : foreground;
+DriveScheduler::Level DriveScheduler::level_of(const IoRequest& request) {
+    const auto priority = static_cast<Level>(request.priority);
+    return static_cast<Level>(priority * 256 + 255 - request.urgency);
 }
 
+IoRequest* DriveScheduler::oldest_of(Queue& queue) {
+    IoRequest* first = nullptr;
+    IoRequest* oldest = nullptr;
+    for (auto& [level, those] : queue.levels) {
+        IoRequest* const request = those.waiting.oldest();
+        if (request == nullptr) continue;
+        if (first == nullptr) first = request;
+        if (oldest == nullptr || request->arrival() < oldest->arrival()) oldest = request;
+    }
+    return queue.first_run >= kForegroundRunMax ? oldest : first;
+}
+
+// The request is still in the queue.
 void DriveScheduler::note_taken(Queue& queue, const IoRequest& request) {
+    const Level level = level_of(request);
     const bool passed_by =
-        request.priority == IoPriority::kForeground && queue.waiting[1].oldest() != nullptr;
-    queue.foreground_run = passed_by ? queue.foreground_run + 1 : 0;
+        queue.levels.begin()->first == level && queue.levels.rbegin()->first != level;
+    queue.first_run = passed_by ? queue.first_run + 1 : 0;
 }
 
 IoRequest* DriveScheduler::any_of(Queue& queue) {
@@ -237,8 +241,8 @@ IoRequest* DriveScheduler::any_of(Queue& queue) {
 void DriveScheduler::collect(Queue& queue, std::vector<IoRequest*>& requests) {
     queue.planned.for_each(
         [&](OrderPlace& place) { requests.push_back(&static_cast<IoRequest&>(place)); });
-    for (AgeList& list : queue.waiting) {
-        list.for_each([&](IoRequest& request) { requests.push_back(&request); });
+    for (auto& [level, those] : queue.levels) {
+        those.waiting.for_each([&](IoRequest& request) { requests.push_back(&request); });
     }
 }
 
@@ -246,8 +250,8 @@ void DriveScheduler::collect(Queue& queue, std::vector<IoRequest*>& requests) {
 void DriveScheduler::reindex(Queue& queue) {
     std::uint64_t oldest = queue.planned_count > 0 ? queue.oldest : UINT64_MAX;
     Instant oldest_at = queue.oldest_at;
-    for (AgeList& list : queue.waiting) {
-        const IoRequest* const request = list.oldest();
+    for (auto& [level, those] : queue.levels) {
+        const IoRequest* const request = those.waiting.oldest();
         if (request == nullptr || request->arrival() >= oldest) continue;
         oldest = request->arrival();
         oldest_at = request->arrived_at();
@@ -343,9 +347,10 @@ void DriveScheduler::enter(IoRequest& request) {
     request.queue_state.queue = queue.get();
     request.queue_state.part = static_cast<std::uint16_t>(part);
     request.queue_state.heap_number = 0;
-    queue->waiting[class_of(request)].push(request);
+    OfLevel& level = queue->levels[level_of(request)];
+    level.waiting.push(request);
+    ++level.count;
     ++queue->count;
-    ++queue->counts[class_of(request)];
     request.queue_state.bytes = request.parts[part].size_bytes;
     queue->bytes += request.queue_state.bytes;
     reindex(*queue);
@@ -359,7 +364,8 @@ void DriveScheduler::leave(IoRequest& request) {
     }
     AgeList::remove(request);
     --queue->count;
-    --queue->counts[class_of(request)];
+    const auto level = queue->levels.find(level_of(request));
+    if (--level->second.count == 0) queue->levels.erase(level);
     queue->bytes -= request.queue_state.bytes;
     if (request.queue_state.heap_number != 0 && --queue->planned_count == 0) {
         queue->is_mixed_plan = false;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -67,18 +66,23 @@ protected:
 
         auto operator<=>(const QueueKey&) const = default;
     };
+    // The rank of a request by its priority, then by its urgency. A lower level goes first.
+    using Level = std::uint16_t;
+    struct OfLevel {
+        AgeList waiting;        // Without those that are planned.
+        std::size_t count = 0;  // All requests of the level.
+    };
     struct Queue {
         QueueKey key;
-        std::array<AgeList, 2> waiting;  // By IoPriority.
-        // The requests whose order was planned; all of the same priority unless it is a mixed
-        // plan.
+        // Each has requests.
+        std::map<Level, OfLevel> levels;
+        // The requests whose order was planned; all of the same level unless it is a mixed plan.
         core::IntrusiveList<OrderPlace> planned;
         std::size_t planned_count = 0;
         bool is_mixed_plan = false;
-        // How many foreground requests in a row were taken while background requests waited.
-        std::uint32_t foreground_run = 0;
-        std::size_t count = 0;                // All requests of the queue.
-        std::array<std::size_t, 2> counts{};  // The requests of the queue by IoPriority.
+        // How many requests of the first level in a row were taken while others waited.
+        std::uint32_t first_run = 0;
+        std::size_t count = 0;  // All requests of the queue.
         std::uint64_t bytes = 0;
         // The arrival of the oldest request, or of one that was planned with it.
         std::uint64_t oldest = 0;
@@ -129,8 +133,9 @@ protected:
     // Whether the requests of the queue must not go to this drive, because they failed there and
     // another drive is up.
     bool avoids(Queue& queue, const IoDevice& drive) const;
-    // The oldest request whose order is not planned: a foreground request, or after a number of
-    // these a background request.
+    static Level level_of(const IoRequest& request);
+    // The oldest request of the first level that has any without a plan; after some of these, the
+    // oldest of all levels.
     static IoRequest* oldest_of(Queue& queue);
     static IoRequest* any_of(Queue& queue);
     static void collect(Queue& queue, std::vector<IoRequest*>& requests);

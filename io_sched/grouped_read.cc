@@ -45,7 +45,7 @@ private:
     bool can_have(const IoDevice& drive, Queue& queue) const;
     Choice mount(Queue& queue, Instant now);
     Queue* fullest(Instant now, const std::vector<Queue*>& without) const;
-    bool has_overdue_background(Queue& queue, Instant now) const;
+    bool has_overdue_after(Queue& queue, Level level, Instant now) const;
     bool is_right_plan(Queue& queue, Instant now) const;
     IoRequest* planned(Queue& queue, const IoDevice& drive, Instant now);
     void unplan(Queue& queue);
@@ -131,12 +131,12 @@ std::optional<std::uint64_t> GroupedRead::eviction_rank(const IoDevice& drive, I
     return 1;
 }
 
-// The one for which most bytes wait, of those with foreground requests if there are any.
+// The one with the first level of requests; of several, the one for which most bytes wait.
 DriveScheduler::Queue* GroupedRead::fullest(Instant now, const std::vector<Queue*>& without) const {
     Queue* best = nullptr;
-    std::pair<bool, std::uint64_t> most;
+    std::pair<int, std::uint64_t> most;
     for (const auto& [age, queue] : queues()) {
-        const std::pair value(queue->counts[0] > 0, queue->bytes);
+        const std::pair value(-int{queue->levels.begin()->first}, queue->bytes);
         if (best != nullptr && value <= most) continue;
         if (!is_ripe(*queue, now) || is_loaded(*queue)) continue;
         if (std::ranges::find(without, queue) != without.end()) continue;
@@ -155,17 +155,19 @@ DriveScheduler::Choice GroupedRead::mount(Queue& queue, Instant now) {
 }
 
 // Of those without a plan.
-bool GroupedRead::has_overdue_background(Queue& queue, Instant now) const {
-    const IoRequest* const oldest = queue.waiting[1].oldest();
-    return oldest != nullptr && now - oldest->arrived_at() >= max_wait_;
+bool GroupedRead::has_overdue_after(Queue& queue, Level level, Instant now) const {
+    return std::any_of(queue.levels.upper_bound(level), queue.levels.end(),
+                       [this, now](auto& later) {
+                           const IoRequest* const oldest = later.second.waiting.oldest();
+                           return oldest != nullptr && now - oldest->arrived_at() >= max_wait_;
+                       });
 }
 
-// One in which some of the background go with the foreground is read to its end.
+// One in which some of later levels go with the first is read to its end.
 bool GroupedRead::is_right_plan(Queue& queue, Instant now) const {
     if (queue.is_mixed_plan) return true;
-    const bool is_foreground =
-        static_cast<IoRequest&>(queue.planned.front()).priority == IoPriority::kForeground;
-    return is_foreground ? !has_overdue_background(queue, now) : queue.counts[0] == 0;
+    const Level level = level_of(static_cast<IoRequest&>(queue.planned.front()));
+    return queue.levels.begin()->first == level && !has_overdue_after(queue, level, now);
 }
 
 IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive, Instant now) {
@@ -174,17 +176,25 @@ IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive, Instant now
     return &static_cast<IoRequest&>(queue.planned.front());
 }
 
-// The foreground, with as many of the background as have waited for too long, but no more than a
-// batch or than there are of the foreground; else the background.
+// Those of the first level, with as many of later ones as have waited for too long, but no more
+// than a batch or than there are of the first. REQUIRES: none is planned.
 std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const {
     std::vector<IoRequest*> requests;
-    queue.waiting[0].for_each([&](IoRequest& request) { requests.push_back(&request); });
-    const std::size_t foreground = requests.size();
-    const std::size_t most = foreground + std::max<std::size_t>(foreground, kBatch);
-    queue.waiting[1].for_each([&](IoRequest& request) {
-        const bool goes_along = requests.size() < most && now - request.arrived_at() >= max_wait_;
-        if (foreground == 0 || goes_along) requests.push_back(&request);
-    });
+    std::vector<IoRequest*> overdue;
+    for (auto level = queue.levels.begin(); level != queue.levels.end(); ++level) {
+        const bool is_first = level == queue.levels.begin();
+        level->second.waiting.for_each([&](IoRequest& request) {
+            if (is_first) {
+                requests.push_back(&request);
+            } else if (now - request.arrived_at() >= max_wait_) {
+                overdue.push_back(&request);
+            }
+        });
+    }
+    std::ranges::sort(overdue, {}, &IoRequest::arrival);
+    const std::size_t most = std::max<std::size_t>(requests.size(), kBatch);
+    if (overdue.size() > most) overdue.resize(most);
+    requests.insert(requests.end(), overdue.begin(), overdue.end());
     return requests;
 }
 
@@ -198,7 +208,7 @@ void GroupedRead::unplan(Queue& queue) {
         request->queue_state.heap_number = 0;
     }
     for (IoRequest* const request : all) {
-        queue.waiting[static_cast<std::size_t>(request->priority)].push(*request);
+        queue.levels.at(level_of(*request)).waiting.push(*request);
     }
     queue.planned_count = 0;
     queue.is_mixed_plan = false;
@@ -228,7 +238,7 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     }
     queue.planned_count = requests.size();
     const auto is_first = [&](const IoRequest* each) {
-        return each->priority == requests.front()->priority;
+        return level_of(*each) == level_of(*requests.front());
     };
     queue.is_mixed_plan = !std::ranges::all_of(requests, is_first);
 }

@@ -87,6 +87,8 @@ public:
     IoType type = IoType::kRead;
     IoPriority priority = IoPriority::kForeground;
     IoFamily family = IoFamily::kDisk;
+    // For drives: of the requests with the same priority, those with a higher urgency go first.
+    std::uint8_t urgency = 0;
     // Of a write with kAnyMedium: it goes to a medium of this pool.
     std::uint32_t pool = 0;
     // Writes of a collection stay together on a cartridge; 0: it belongs to none.

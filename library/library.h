@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cancel.h"
 #include "core/gate.h"
 #include "core/reactor.h"
 #include "core/result.h"
@@ -103,6 +104,9 @@ public:
         std::string barcode;
         std::string pool;
         FormatForce force = FormatForce::kRefuseData;
+        // Ends the wait for a drive; the cartridge is then not formatted. A format that has begun
+        // is finished. Null: nothing ends the wait. Outlives the call.
+        core::CancelSource* cancel = nullptr;
     };
     virtual Task<MediaOutcome> format(FormatWish wish) = 0;
     // Brings a cartridge to an idle drive, and loads it.

@@ -38,6 +38,7 @@ class TapeLibrary::AgePlace : public core::ListNode {};
 struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
 
+    // Recalls below the priority of reads are background work.
     static io_sched::IoPriority class_of(std::uint8_t priority);
 
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;

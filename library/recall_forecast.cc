@@ -70,7 +70,9 @@ std::vector<RecallForecast::Group> RecallForecast::groups() const {
         groups[at->second].push_back(i);
     }
     for (Group& each : groups) {
-        std::ranges::stable_sort(each, {}, [this](std::size_t i) { return waits_[i].offset; });
+        std::ranges::stable_sort(each, {}, [this](std::size_t i) {
+            return std::pair(-int{waits_[i].priority}, waits_[i].offset);
+        });
     }
     return groups;
 }

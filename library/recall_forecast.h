@@ -18,8 +18,8 @@ class RecallForecast {
 public:
     struct Options {
         Instant now{};
-        // All recalls of a cartridge are read together, in the order of the tape; if false, recalls
-        // are read in the order of their requests.
+        // All recalls of a cartridge are read together, by priority and then in the order of the
+        // tape; if false, recalls are read in the order in which they were added.
         bool grouped = true;
         // Drives take the time of their models; if false, they take no time.
         bool takes_time = true;
@@ -37,7 +37,8 @@ public:
         std::uint64_t capacity_bytes = 0;
         std::uint64_t offset = 0;  // The bytes on the cartridge before the copy.
         std::uint64_t size_bytes = 0;
-        bool reads = false;  // A drive that has the cartridge reads it now.
+        bool reads = false;         // A drive that has the cartridge reads it now.
+        std::uint8_t priority = 0;  // A higher one goes first.
     };
 
     explicit RecallForecast(const Options& options) : options_(options) {}

@@ -244,6 +244,7 @@ Task<Result<void>> TapeLibrary::open_drives() {
         show_drives();
         say_up(*units_.back().drive);
     }
+    check_drive_limits();
     co_return Result<void>{};
 }
 
@@ -253,6 +254,25 @@ void TapeLibrary::say_up(const DriveUnit& unit) {
                {{"drive", unit.name()},
                 {"serial", unit.drive().serial()},
                 {"technology", unit.drive().technology()}});
+}
+
+// The technology of the drives of a SCSI library is known only when they have been opened, so that
+// the check of the configuration cannot find that their limits are missing.
+void TapeLibrary::check_drive_limits() {
+    std::map<std::string_view, std::uint64_t> drives;  // By technology; those without limits.
+    for (const Unit& each : units_) {
+        const io_sched::Technology technology = each.device->technology();
+        if (parts_.io.tape_settings().lacks_limits_for(technology)) ++drives[technology];
+    }
+    for (const auto& [technology, count] : drives) {
+        if (without_limits_.contains(technology)) continue;
+        core::emit(parts_.events, core::Level::kWarn, "library.no_drive_limits",
+                   {{"library", std::string_view(options_.name)},
+                    {"technology", technology},
+                    {"drives", count}});
+    }
+    without_limits_.clear();
+    for (const auto& [technology, count] : drives) without_limits_.insert(technology);
 }
 
 Task<void> TapeLibrary::close_drives(Sessions sessions) {

@@ -76,6 +76,8 @@ public:
     core::Gate& gate() { return gate_; }
     // Any thread.
     const TapeFigures& figures() const { return figures_; }
+    // The settings of the I/O scheduler have changed.
+    void io_settings_changed() { check_drive_limits(); }
     // Whether the bay is open.
     bool is_open() const { return bay_library_ != nullptr; }
     LibraryCondition condition() const;
@@ -159,6 +161,7 @@ private:
     Task<void> close_drives(Sessions sessions);
     void show_drives();
     void say_up(const DriveUnit& unit);
+    void check_drive_limits();
     Task<void> read_news();
     Task<void> show_media_to_homes();
     void count_waiting();
@@ -368,6 +371,8 @@ private:
     std::vector<Unit> units_;
     std::string not_open_;   // Why the last attempt to open the library failed.
     bool is_ready_ = false;  // All parts are open, and end() has not begun.
+    // Technologies for which library.no_drive_limits was emitted, and nothing has changed since.
+    std::set<std::string_view> without_limits_;
     // The state of look_again().
     std::uint64_t looks_wanted_ = 0;
     std::uint64_t looks_done_ = 0;

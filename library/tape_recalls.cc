@@ -92,6 +92,7 @@ void TapeLibrary::Recall::push(std::span<const RecallJob::PieceCopy> copies) {
         parts = extra->several_parts;
     }
     priority = class_of(wish_priority);
+    urgency = wish_priority;
     if (serving() != nullptr) serving()->pushes = true;
     if (library.parts_.io.closed()) {
         result = std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
@@ -167,8 +168,7 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     if (Recall* const found = recalls_.find(note.fid)) {
         Recall& known = *found;
         const std::uint8_t before = std::exchange(known.wish_priority, note.priority);
-        const bool is_queued_anew =
-            known.waiting() && Recall::class_of(before) != Recall::class_of(note.priority);
+        const bool is_queued_anew = known.waiting() && before != note.priority;
         if (Serving* const serving = known.serving()) {
             serving->renewed = std::move(note);
             // A request that was pushed before the recall was served keeps its place.
@@ -480,10 +480,9 @@ std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     recalls_.for_each([&order](Recall& each) {
         if (!each.is_over) order.push_back(&each);
     });
-    // The scheduler knows two classes of priority.
     const auto rank = [](const Recall* each) {
-        return std::tuple(!each->is_reading(), Recall::class_of(each->wish_priority),
-                          each->arrival(), each->fid);
+        return std::tuple(!each->is_reading(), -int{each->wish_priority}, each->arrival(),
+                          each->fid);
     };
     std::ranges::sort(order, {}, rank);
     return order;
@@ -517,7 +516,8 @@ std::vector<TapeLibrary::Expected> TapeLibrary::expected_ends() const {
                       .capacity_bytes = cartridge == nullptr ? 0 : cartridge->capacity_bytes,
                       .offset = each->offset(),
                       .size_bytes = each->size_bytes(),
-                      .reads = each->is_reading()});
+                      .reads = each->is_reading(),
+                      .priority = each->wish_priority});
     }
     const std::vector<std::optional<Instant>> ends = forecast.ends();
     std::vector<Expected> expected;

@@ -27,6 +27,26 @@ std::string objects_text(std::uint64_t count) {
     return std::to_string(count) + (count == 1 ? " object" : " objects");
 }
 
+// Cancels `second` when `first` is cancelled. Both outlive it.
+class CancelsBoth final : core::CancelHook {
+public:
+    CancelsBoth(core::CancelSource& first, core::CancelSource& second)
+        : CancelHook(&on_cancel), second_(second) {
+        if (first.cancelled()) {
+            second_.cancel();
+        } else {
+            first.add(*this);
+        }
+    }
+
+private:
+    static void on_cancel(core::CancelHook& hook) {
+        static_cast<CancelsBoth&>(hook).second_.cancel();
+    }
+
+    core::CancelSource& second_;
+};
+
 MediaOutcome outcome(const Result<void>& result) {
     if (result) return {};
     return outcome(Kind::kFailed, describe(result.error()));
@@ -255,16 +275,25 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     if (std::ranges::all_of(units_, is_down)) {
         co_return outcome(Kind::kRefused, "all drives are down");
     }
+    core::CancelSource nobody;
+    core::CancelSource& cancel = wish.cancel == nullptr ? nobody : *wish.cancel;
+    CancelsBoth stopped(stop_, cancel);
     FormatJob job(*this, std::move(wish));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{
-        .type = io_sched::IoType::kFormat, .pool = pool->id, .cancel = &stop_};
+        .type = io_sched::IoType::kFormat, .pool = pool->id, .cancel = &cancel};
     std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{id}}};
     AwaitedTape request(scheduler, job, options, std::move(where));
     const auto formatted = co_await request;
     show_drives();
     ring();
     if (job.outcome().kind != Kind::kDone) co_return job.outcome();
+    const bool is_given_up = !formatted && formatted.error().code == Errc::kCancelled;
+    if (is_given_up && !stopping_) {
+        co_return outcome(Kind::kFailed, "cartridge " + cartridge.barcode +
+                                             " is not formatted: the request was given up while "
+                                             "it waited for a drive");
+    }
     co_return outcome(formatted);
 }
 

@@ -63,6 +63,12 @@ Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
                                             Task<library::MediaOutcome> work,
                                             core::WaitOptions wait);
 
+// Formats a cartridge, and waits for the end as long as `wait` allows. Then it is given up if it
+// still waits for a drive; if it has begun, it goes on. Called on the library's reactor.
+Task<library::MediaOutcome> wait_for_format(const library::LibraryDoor* door,
+                                            library::LibraryService::FormatWish wish,
+                                            core::WaitOptions wait);
+
 inline fop::Status status_of(library::MediaOutcome::Kind kind) {
     using Kind = library::MediaOutcome::Kind;
     switch (kind) {

@@ -116,23 +116,30 @@ Task<fop::Reply> run_media(Operation* operation) {
 
 namespace {
 
-// Runs an operation of the library on media. It cannot be cancelled once it has begun; the fop does
-// not wait for its end when the server stops.
-template <typename Job>
-Task<Granted<library::MediaOutcome>> run_change(Operation* operation, Job* job) {
+// Runs the task `waited(service, wait)` at the library, which waits for the end of an operation on
+// media. The fop does not wait for it when the server stops.
+template <typename Waited>
+Task<Granted<library::MediaOutcome>> run_waiting(Operation* operation, Waited* waited) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return refused(kNoLibrary);
     const auto open = co_await check_open(operation, door, Opening::kRefused);
     if (!open) co_return refused(open.error());
-    auto waited = [job, door](library::LibraryService& service, core::WaitOptions wait) {
-        return wait_for_change(door, (*job)(service, wait), wait);
-    };
-    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, &waited);
+    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, waited);
     if (!done) co_return refused(done.error());
     if (done->kind == library::MediaOutcome::Kind::kDone) co_return *std::move(done);
     operation->work().text = std::move(done->words);
     co_return refused(status_of(done->kind), operation->work().text);
+}
+
+// Runs an operation of the library on media, which cannot be cancelled once it has begun.
+template <typename Job>
+Task<Granted<library::MediaOutcome>> run_change(Operation* operation, Job* job) {
+    const library::LibraryDoor* const door = door_of(*operation);
+    auto waited = [job, door](library::LibraryService& service, core::WaitOptions wait) {
+        return wait_for_change(door, (*job)(service, wait), wait);
+    };
+    co_return co_await run_waiting(operation, &waited);
 }
 
 template <typename Body, typename Job>
@@ -205,10 +212,13 @@ Task<fop::Reply> run_format_medium(Operation* operation) {
         .barcode = std::string(asked.name),
         .pool = operation->stores().layout().find_pool(*pool)->name,
         .force = force_of(asked)};
-    auto job = [&wish](library::LibraryService& service, core::WaitOptions /*wait*/) {
-        return service.format(wish);
+    const library::LibraryDoor* const door = door_of(*operation);
+    auto job = [&wish, door](library::LibraryService& /*service*/, core::WaitOptions wait) {
+        return wait_for_format(door, wish, wait);
     };
-    co_return co_await change_media<fop::FormatMediumReply>(operation, &job);
+    const auto done = co_await run_waiting(operation, &job);
+    if (!done) co_return operation->refuse(done.error());
+    co_return fop::Reply{.body = fop::FormatMediumReply{}};
 }
 
 Task<fop::Reply> run_load_medium(Operation* operation) {

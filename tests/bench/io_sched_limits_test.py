@@ -35,6 +35,9 @@ def problems(figures):
     hold("bytes of a request", figures["request_bytes"], 300)
     for what in ("push_ns", "peek_ns", "peek_busy_ns"):
         hold(what, figures[what], 2000)
+    hold("99th percentile of a disk beside 10 000 that wait for cartridges", figures["disk_p99_beside_10k_us"] / figures["disk_p99_us"], 1.1)
+    for size, rate in figures["written_each_mb_s_by_file_mb"].items():
+        hold(f"files of {size} MB, each durable by itself, against batches", rate / figures["written_batches_mb_s_by_file_mb"][size], 1.001)
     return found
 
 

@@ -47,8 +47,8 @@ public:
 
     const IoMedia& media;
     Waiting waiting;
-    // How often some of the background did not wait for the foreground of their cartridge.
-    std::size_t background_turns = 0;
+    // How often requests did not wait for those of their cartridge with a higher priority.
+    std::size_t late_turns = 0;
 
 protected:
     static bool is_any(const NumberedRequest& request) {
@@ -60,6 +60,15 @@ protected:
             if (each->parts[0].medium == medium) those.push_back(each);
         }
         return those;
+    }
+    // Of those that wait for a cartridge, the lowest goes first.
+    static std::pair<IoPriority, int> level(const NumberedRequest& request) {
+        return {request.priority, -int{request.urgency}};
+    }
+    static std::pair<IoPriority, int> first_level(const Waiting& those) {
+        std::pair first = level(*those.front());
+        for (const NumberedRequest* const each : those) first = std::min(first, level(*each));
+        return first;
     }
     static bool is_free(const IoDevice& drive) { return drive.has_room(IoType::kRead); }
     virtual std::optional<int> rank(const IoDevice& drive, Instant) const {
@@ -94,7 +103,7 @@ public:
 
     Next next(Instant now) override {
         for (NumberedRequest* const each : waiting) {
-            // Of those for one cartridge, or for any, the foreground goes first.
+            // Of those for one cartridge, or for any, the first level goes first.
             const Waiting those = of(each->parts[0].medium);
             if (each != those.front()) continue;
             const Next found = place(*each, now);
@@ -104,14 +113,16 @@ public:
     }
     void gave(const Next& next) override {
         const MediumId medium = next.request->parts[0].medium;
-        const bool is_background = next.request->priority == IoPriority::kBackground;
+        const auto own = level(*next.request);
         DriveModelOf::gave(next);
-        const auto waits = [&](IoPriority priority) {
-            return std::ranges::count(of(medium), priority, &IoRequest::priority) > 0;
-        };
-        if (is_background && waits(IoPriority::kForeground)) ++background_turns;
-        const bool passed_by = !is_background && waits(IoPriority::kBackground);
-        runs_[medium] = passed_by ? runs_[medium] + 1 : 0;
+        bool has_earlier = false;
+        bool has_later = false;
+        for (const NumberedRequest* const each : of(medium)) {
+            has_earlier = has_earlier || level(*each) < own;
+            has_later = has_later || level(*each) > own;
+        }
+        if (has_earlier) ++late_turns;
+        runs_[medium] = !has_earlier && has_later ? runs_[medium] + 1 : 0;
     }
     void remove(const NumberedRequest& request) override {
         DriveModelOf::remove(request);
@@ -120,12 +131,15 @@ public:
     }
 
 private:
-    // After eight of the foreground one of the background that is older.
+    // After eight of the first level the oldest of all.
     Next first_of(const Waiting& those, Next found) const {
-        const auto at = std::ranges::find(those, IoPriority::kForeground, &IoRequest::priority);
         const auto run = runs_.find(those.front()->parts[0].medium);
         const bool is_turn = run != runs_.end() && run->second >= 8;
-        found.request = at == those.end() || is_turn ? those.front() : *at;
+        found.request = those.front();
+        if (is_turn) return found;
+        const auto first = first_level(those);
+        found.request = *std::ranges::find_if(
+            those, [&](const NumberedRequest* each) { return level(*each) == first; });
         return found;
     }
     Next place(NumberedRequest& request, Instant now) const {
@@ -151,7 +165,7 @@ private:
         return best;
     }
 
-    std::map<MediumId, int> runs_;  // Of the foreground past the background.
+    std::map<MediumId, int> runs_;  // Of the first level past others.
 };
 
 class GroupedReadModel final : public DriveModelOf {
@@ -176,8 +190,8 @@ public:
         for (const MediumId medium : by_age()) {
             if (is_ripe(medium, now) && !is_loaded(medium)) ripe.push_back(medium);
         }
-        core::stable_sort(ripe, std::greater{}, [this](MediumId medium) {
-            return std::pair(has_foreground(medium), bytes(medium));
+        core::stable_sort(ripe, std::less{}, [this](MediumId medium) {
+            return std::pair(first_level(of(medium)), UINT64_MAX - bytes(medium));
         });
         for (const MediumId medium : ripe) {
             const Next found = mount(medium, now);
@@ -242,10 +256,6 @@ private:
         for (const NumberedRequest* const each : of(medium)) sum += each->parts[0].size_bytes;
         return sum;
     }
-    bool has_foreground(MediumId medium) const {
-        const Waiting those = of(medium);
-        return std::ranges::count(those, IoPriority::kForeground, &IoRequest::priority) > 0;
-    }
     bool yields(const IoDevice& drive, Instant now) const {
         const auto served = served_.find(drive.number());
         if (served == served_.end() || served->second.first != drive.medium()) return false;
@@ -274,36 +284,33 @@ private:
         mixed_.erase(medium);
         return {planned(medium, drive, now), drive, medium};
     }
-    // The foreground, and at most 16 overdue ones of the background, or as many as there are of
-    // the foreground.
+    // The first level, and at most 16 overdue ones of later levels, or as many as there are of the
+    // first.
     NumberedRequest* planned(MediumId medium, const IoDevice* drive, Instant now) {
         Waiting& plan = plans_[medium];
-        Waiting foreground;
-        Waiting background;
+        const auto first = first_level(of(medium));
+        Waiting those;
         Waiting overdue;
         for (NumberedRequest* const each : of(medium)) {
-            const bool goes_first = each->priority == IoPriority::kForeground;
-            (goes_first ? foreground : background).push_back(each);
-            if (!goes_first && now - each->arrived_at() >= max_wait_) overdue.push_back(each);
+            if (level(*each) == first) {
+                those.push_back(each);
+            } else if (now - each->arrived_at() >= max_wait_) {
+                overdue.push_back(each);
+            }
         }
-        const bool is_of_foreground =
-            !plan.empty() && plan.front()->priority == IoPriority::kForeground;
-        const bool is_right =
-            mixed_.contains(medium) || (is_of_foreground ? overdue.empty() : foreground.empty());
+        const bool is_of_first = !plan.empty() && level(*plan.front()) == first;
+        const bool is_right = mixed_.contains(medium) || (is_of_first && overdue.empty());
         if (!plan.empty() && is_right) return plan.front();
         mixed_.erase(medium);
-        if (foreground.empty()) {
-            foreground = background;
-        } else if (!overdue.empty()) {
+        if (!overdue.empty()) {
             const std::size_t count =
-                std::min(overdue.size(), std::max<std::size_t>(foreground.size(), 16));
-            foreground.insert(foreground.end(), overdue.begin(),
-                              overdue.begin() + static_cast<std::ptrdiff_t>(count));
+                std::min(overdue.size(), std::max<std::size_t>(those.size(), 16));
+            those.insert(those.end(), overdue.begin(),
+                         overdue.begin() + static_cast<std::ptrdiff_t>(count));
             mixed_.insert(medium);
-            ++background_turns;
+            ++late_turns;
         }
         const auto model = devices::with_capacity(*devices::find_drive_model("lto9"), kTape);
-        const Waiting& those = foreground;
         std::vector<TapeStretch> files;
         for (const NumberedRequest* const each : those) {
             files.push_back(stretch_from(model, position_of_byte(model, each->parts[0].offset),
@@ -323,7 +330,7 @@ private:
     std::map<MediumId, Waiting> plans_;
     std::map<MediumId, std::pair<std::uint64_t, Instant>> plan_age_;
     std::map<std::uint8_t, std::pair<MediumId, int>> served_;
-    std::set<MediumId> mixed_;  // Their plans have requests of both priorities.
+    std::set<MediumId> mixed_;  // Their plans have requests of several levels.
     const Duration max_wait_;
     bool overdue_ = false;
 };

@@ -268,6 +268,71 @@ TEST_CASE("io_sched tape: the background waits no longer than max_wait for a pop
     }
 }
 
+TEST_CASE("io_sched tape: the most urgent go first, on a cartridge and among cartridges",
+          "[io_sched]") {
+    LibraryStage stage(1, grouped());
+    stage.load(1, MediumId{1});
+    std::vector<std::unique_ptr<TapeRequest>> reads;
+    const auto push = [&](std::uint32_t medium, std::uint64_t offset, int urgency,
+                          IoPriority priority = IoPriority::kForeground) {
+        reads.push_back(std::make_unique<TapeRequest>(
+            IoType::kRead, std::initializer_list<MediumId>{MediumId{medium}}, offset * kGiB));
+        reads.back()->urgency = static_cast<std::uint8_t>(urgency);
+        reads.back()->priority = priority;
+        stage.push(*reads.back());
+    };
+    // One that is being read, so that all others wait.
+    push(1, 100, 0);
+    // The most bytes wait for cartridge 2, and for cartridge 3 the most urgent.
+    for (const std::uint64_t offset : {21, 22, 23}) push(2, offset, 10);
+    push(3, 31, 200);
+    // Along the tape, but those of a lower urgency later, and the background last.
+    push(1, 11, 5);
+    push(1, 12, 10);
+    push(1, 13, 7);
+    push(1, 14, 10);
+    push(1, 15, 255, IoPriority::kBackground);
+    stage.settle();
+    for (const auto& read : reads) CHECK(read->ended_well());
+    std::vector<std::uint64_t> order;
+    for (const DriveLog::Operation& each : stage.log.begun) order.push_back(each.offset / kGiB);
+    CHECK(order == std::vector<std::uint64_t>{100, 12, 14, 13, 11, 15, 31, 21, 22, 23});
+}
+
+TEST_CASE("io_sched tape: the least urgent wait no longer than max_wait for more urgent ones",
+          "[io_sched]") {
+    for (const bool is_grouped : {false, true}) {
+        IoSchedSettings settings = is_grouped ? grouped() : IoSchedSettings{};
+        settings.tape.grouped_read_max_wait = 20min;
+        LibraryStage stage(1, settings);
+        std::vector<std::unique_ptr<TapeRequest>> urgent;
+        const auto push = [&] {
+            urgent.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, urgent.size() * kGiB));
+            // Of two levels, so that there are three.
+            urgent.back()->urgency = static_cast<std::uint8_t>(128 + urgent.size() % 2);
+            stage.push(*urgent.back());
+        };
+        push();
+        push();
+        std::vector<std::unique_ptr<TapeRequest>> low;
+        for (std::uint64_t i = 0; i < 10; ++i) {
+            low.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, i * kGiB));
+            low.back()->urgency = 1;
+            stage.push(*low.back());
+        }
+        for (const Instant end = stage.world.now() + 80min; stage.world.now() < end;) {
+            stage.world.run_for(10s);
+            push();
+        }
+        for (const auto& read : low) CHECK(read->ended_well());
+        stage.settle();
+        for (const auto& read : urgent) CHECK(read->ended_well());
+        CHECK(stage.log.mounts == 1);
+    }
+}
+
 TEST_CASE("io_sched tape: a collection whose cartridge is full goes on with another one",
           "[io_sched]") {
     LibraryStage stage(1, grouped());

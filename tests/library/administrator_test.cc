@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/cancel.h"
 #include "core/gate.h"
 #include "library/tape_library.h"
 #include "tests/catch.h"
@@ -39,6 +40,11 @@ private:
     core::Gate gate_;
     std::optional<MediaOutcome> outcome_;
 };
+
+Task<bool> cancel_in_turn(core::CancelSource* source) {
+    source->cancel();
+    co_return true;
+}
 
 // The first cartridge on which a drive writes now.
 std::string wait_until_written(TapeStage& stage) {
@@ -183,4 +189,41 @@ TEST_CASE("library: a format is refused while all drives are down", "[library]")
     REQUIRE(stage.at(0, stage.library().bring_drive_up(drive)).kind == Kind::kDone);
     Asked format(stage, stage.library().format({.barcode = "V00000L9", .pool = "cold"}));
     CHECK(format.end().kind == Kind::kDone);
+}
+
+TEST_CASE("library: a format that waits for a drive can be given up", "[library]") {
+    TapeStage stage({.drives = 1});
+    const store::Fid fid = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    std::string blank;
+    for (const Cartridge& each : stage.library().media()) {
+        if (each.generation == 0) blank = each.barcode;
+    }
+    REQUIRE_FALSE(blank.empty());
+    // The only drive is busy for long.
+    stage.drive(0).faults().slow_ppm = 1'000'000;
+    stage.drive(0).faults().slow_delay = 1h;
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    stage.run_for(1s);
+    REQUIRE(stage.library().drives().at(0).activity == "reading");
+
+    core::CancelSource cancel;
+    Asked format(stage,
+                 stage.library().format({.barcode = blank, .pool = "cold", .cancel = &cancel}));
+    stage.run_for(1min);
+    REQUIRE(stage.at(0, cancel_in_turn(&cancel)));
+    const MediaOutcome outcome = format.end();
+    CHECK(outcome.kind == Kind::kFailed);
+    CHECK(outcome.words.starts_with("cartridge " + blank + " is not formatted"));
+
+    stage.drive(0).faults().slow_ppm = 0;
+    REQUIRE(stage.wait_for(fid, 24h).how == RecallEnd::How::kDone);
+    stage.run_for(1h);
+    CHECK(cartridge(stage, blank).generation == 0);
+    // One that nobody gives up is done.
+    Asked again(stage, stage.library().format({.barcode = blank, .pool = "cold"}));
+    CHECK(again.end().kind == Kind::kDone);
+    CHECK(cartridge(stage, blank).generation == 1);
+    stage.stop();
 }

@@ -100,6 +100,20 @@ TEST_CASE("library forecast: what is on one cartridge is read together, loaded o
     REQUIRE(*ends[2] - *ends[0] < devices::kChangerMove * 2 + model().load + model().rewind_mean);
 }
 
+TEST_CASE("library forecast: a higher priority is read first on its cartridge", "[library]") {
+    RecallForecast forecast({.grouped = true});
+    forecast.add(drive_with(1));
+    forecast.add({.cartridge = 1, .offset = 0, .size_bytes = kGigabyte, .priority = 10});
+    forecast.add(
+        {.cartridge = 1, .offset = 9 * kGigabyte, .size_bytes = kGigabyte, .priority = 128});
+    forecast.add(
+        {.cartridge = 1, .offset = 5 * kGigabyte, .size_bytes = kGigabyte, .priority = 128});
+    const auto ends = forecast.ends();
+
+    REQUIRE(*ends[2] < *ends[1]);
+    REQUIRE(*ends[1] < *ends[0]);
+}
+
 TEST_CASE("library forecast: in the order of asking each change of cartridge costs a mount",
           "[library]") {
     const auto last_end = [](bool grouped) {

@@ -97,6 +97,23 @@ TEST_CASE("library recall: a second wish raises the priority of one that waits",
     CHECK(recall_row_of(stage, fids.front()).priority == 10);
 }
 
+TEST_CASE("library recall: a higher priority goes first, whatever the two are", "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const std::vector<store::Fid> fids = put_several_on_tape(stage, 5);
+    unload_all(stage);  // So that none is read at once.
+    const std::vector<std::uint8_t> priorities{10, 30, 20, 128, 129};
+    for (std::size_t i = 0; i < fids.size(); ++i) ask_for(stage, fids[i], priorities[i]);
+    stage.run_for(10ms);
+    CHECK(listed(stage) == std::vector<store::Fid>{fids[4], fids[3], fids[1], fids[2], fids[0]});
+    // Raised among those that are less than a read.
+    ask_for(stage, fids[2], 31);
+    stage.run_for(10ms);
+    CHECK(listed(stage) == std::vector<store::Fid>{fids[4], fids[3], fids[2], fids[1], fids[0]});
+    for (const store::Fid fid : fids) CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
 TEST_CASE("library recall: a second wish raises the priority of one that is tried again",
           "[library]") {
     TapeStageOptions options;

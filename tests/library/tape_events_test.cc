@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "devices/tape/drive_model.h"
 #include "objects/fids.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
@@ -64,4 +65,40 @@ TEST_CASE("library events: a recall that fails names its object, a drive that is
     stage.run_for(1h);
     REQUIRE(stage.events.begin_with("library.drive_down drive=") >= 1);
     REQUIRE(stage.events.begin_with("library.operation_failed drive=") >= 3);
+}
+
+TEST_CASE("library events: drives whose technology lacks limits are named once, until that changes",
+          "[library]") {
+    const auto limits = [](std::string_view technology) {
+        return io_sched::TechnologyLimits{.technology = devices::find_drive_model(technology),
+                                          .min = {0, 0, 0},
+                                          .max = {2, 2, 1}};
+    };
+    TapeStageOptions options{.technologies = {"lto9", "lto8"}};
+    options.io.tape.fair_share_limits = {limits("lto9")};
+    TapeStage stage(options);
+    stage.run_for(1min);
+    REQUIRE(stage.events.count("library.open") == 1);
+    const std::string said = "library.no_drive_limits library=";
+    REQUIRE(stage.events.begin_with(said) == 1);
+    REQUIRE(std::ranges::count_if(stage.events.texts, [](const std::string& text) {
+                return text.starts_with("library.no_drive_limits") &&
+                       text.ends_with(" technology=lto8");
+            }) == 1);
+
+    // Another setting changes, and these drives still have no limits.
+    options.io.tape.fair_share_limits = {limits("lto9"), limits("lto10")};
+    stage.use_io(options.io);
+    CHECK(stage.events.begin_with(said) == 1);
+    // They get limits, and lose them again.
+    options.io.tape.fair_share_limits = {limits("lto9"), limits("lto8")};
+    stage.use_io(options.io);
+    CHECK(stage.events.begin_with(said) == 1);
+    options.io.tape.fair_share_limits = {limits("lto9")};
+    stage.use_io(options.io);
+    CHECK(stage.events.begin_with(said) == 2);
+    // Without any limits none are missing.
+    options.io.tape.fair_share_limits = {};
+    stage.use_io(options.io);
+    CHECK(stage.events.begin_with(said) == 2);
 }

@@ -219,6 +219,11 @@ void TapeStage::start() {
     }
 }
 
+void TapeStage::use_io(const io_sched::IoSchedSettings& settings) {
+    localities_.front()->io.use(settings);
+    library_->io_settings_changed();
+}
+
 Task<std::uint64_t> TapeStage::stop_library(Instant deadline) {
     co_return co_await library_->stop(deadline);
 }

@@ -179,6 +179,8 @@ public:
     TapeLibrary& library() { return *library_; }
     devices::MemoryTape& drive(std::uint32_t index) { return bay.library()->drive(index); }
     core::Reactor& reactor(std::uint32_t locality) { return *localities_[locality]->reactor; }
+    // As a reload of the configuration does on the library's locality.
+    void use_io(const io_sched::IoSchedSettings& settings);
     // Of the library's locality.
     const io_sched::MainScheduler& io() { return localities_.front()->io; }
     devices::Power& power() { return *power_; }

@@ -127,7 +127,11 @@ public:
     std::vector<library::DriveRow> drives() const override { return drive_rows; }
     std::optional<std::string> why_not_open() const override { return not_open; }
     Task<library::MediaOutcome> format(FormatWish wish) override {
+        core::CancelSource* const cancel = wish.cancel;
         formatted.push_back(std::move(wish));
+        if (format_takes == Duration::zero()) co_return outcome;
+        const auto slept = co_await reactor_.sleep_for(format_takes, cancel);
+        if (!slept) ++formats_given_up;
         co_return outcome;
     }
     Task<library::MediaOutcome> load(LoadWish wish) override {
@@ -196,6 +200,8 @@ public:
     std::vector<library::DriveRow> drive_rows;
     std::optional<std::string> not_open;
     std::vector<FormatWish> formatted;
+    Duration format_takes{0};  // It waits for a drive meanwhile.
+    std::size_t formats_given_up = 0;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
     std::vector<ExportWish> exported;

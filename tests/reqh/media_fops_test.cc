@@ -156,6 +156,32 @@ TEST_CASE("reqh tape: media are changed by administrators, through the library",
     CHECK(tape.library->unloaded == std::vector<std::string>{"d9"});
 }
 
+TEST_CASE("reqh tape: a format is given up when nobody waits for it any more", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    tape.library->format_takes = 1h;
+    FopSpec spec{.type = type_of("format_medium"),
+                 .body = fop::FormatMedium{.name = "TAPE01L9"},
+                 .pool = "fast",
+                 .rights = fop::kAllRights};
+    FakeFop& interrupted = stage.send(spec);
+    stage.run_for(1min);
+    REQUIRE(tape.library->formatted.size() == 1);
+    CHECK(tape.library->formats_given_up == 0);
+    interrupted.cancel_source().cancel();
+    stage.run_for(2s);
+    CHECK(tape.library->formats_given_up == 1);
+    CHECK(interrupted.answer.has_value());
+
+    spec.deadline = after(stage.world.now(), 1min);
+    const FakeFop& late = stage.send(spec);
+    stage.run_for(50s);
+    CHECK(tape.library->formats_given_up == 1);
+    stage.run_for(12s);
+    CHECK(tape.library->formats_given_up == 2);
+    CHECK(late.answer.has_value());
+}
+
 TEST_CASE("reqh tape: a sync of a pool waits for the library", "[reqh]") {
     TapeStage tape;
     StoreStage& stage = tape.stage;

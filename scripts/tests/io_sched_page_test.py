@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""bench/io_sched_page.py fills docs/performance.md with tables and plots of the figures that bench_io_sched prints."""
+
+import re
+import sys
+import unittest
+import xml.etree.ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+import io_sched_page  # noqa: E402
+
+
+class Figures(dict):
+    """Figures as bench_io_sched prints them, and the names that were asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = set()
+
+    def __getitem__(self, name):
+        self.asked.add(name)
+        if re.match("locate_|.*_by_", name):
+            return {"4": 50.0, "16": 1234.5, "2000": 0.25}
+        return 17974.0
+
+
+def page_text():
+    return (ROOT / "docs" / "performance.md").read_text()
+
+
+class IoSchedPageTest(unittest.TestCase):
+    def test_every_figure_is_one_of_the_program(self):
+        figures = Figures()
+        io_sched_page.filled(page_text(), figures, "performance")
+        source = (ROOT / "bench" / "bench_io_sched.cc").read_text()
+        for name in figures.asked:
+            composed = name.startswith("locate_")
+            with self.subTest(name):
+                self.assertIn('"locate_"' if composed else f'"{name}"', source)
+
+    def test_tables_and_plots_are_written_again_and_again(self):
+        once, plots = io_sched_page.filled(page_text(), Figures(), "performance")
+        again, _ = io_sched_page.filled(once, Figures(), "performance")
+        self.assertEqual(once, again)
+        for name in plots:
+            self.assertIn(f"(performance/{name})", once)
+        self.assertIn("| fifo | 17 974 | 17 974 s | 1.0 |", once)
+        self.assertEqual(len(plots), 6)
+
+    def test_plots_are_drawings_within_their_frame(self):
+        _, plots = io_sched_page.filled(page_text(), Figures(), "performance")
+        for name, drawn in plots.items():
+            with self.subTest(name):
+                root = xml.etree.ElementTree.fromstring(drawn)
+                for each in root.iter("{http://www.w3.org/2000/svg}circle"):
+                    self.assertTrue(0 <= float(each.get("cx")) <= io_sched_page.WIDTH)
+                    self.assertTrue(0 <= float(each.get("cy")) <= io_sched_page.HEIGHT)
+
+    def test_a_page_without_the_places_is_refused(self):
+        with self.assertRaises(SystemExit):
+            io_sched_page.filled("# nothing\n", Figures(), "performance")
+
+
+if __name__ == "__main__":
+    unittest.main()
