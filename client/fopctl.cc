@@ -210,6 +210,7 @@ void CommandLine::declare_verbs() {
             sub->callback([this, &verb] { chosen_ = &verb; });
         }
     }
+    name_values(app_);
 }
 
 std::expected<void, int> CommandLine::parse(std::vector<std::string> words) {
