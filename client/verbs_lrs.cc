@@ -161,7 +161,8 @@ std::string lrs_page(const json& lrs) {
 }
 
 void declare_lrs_show(CLI::App& app, VerbArguments& arguments) {
-    app.add_flag("--all", arguments.all, "The settings of all policies, also of those not in force");
+    app.add_flag("--all", arguments.all,
+                 "The settings of all policies, also of those not in force");
 }
 
 int run_lrs_show(const Call& call) {
@@ -261,7 +262,7 @@ std::string joined_words(const std::vector<std::string>& words) {
 std::string without_rules_line(const json& done) {
     if (done.at("uses_rules").get<bool>()) return {};
     return "the policy is " + shown(done.at("policy")) +
-           ", which has no rules; `fopctl lrs set tbf` goes by them\n";
+           ", which has no rules; `fopctl lrs set tbf` puts them in force\n";
 }
 
 std::string rules_changed_page(const json& done) {

@@ -183,7 +183,7 @@ AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
 }
 
 Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
-    if (request.query.empty()) co_return failure(kBadRequest, "nothing to set was said");
+    if (request.query.empty()) co_return failure(kBadRequest, "nothing to set is given");
     const auto named = request.query.find(kPolicyKey);
     const bool has_policy = named != request.query.end();
     // A policy setting that is itself called `policy` is given with its policy's name as a prefix;
