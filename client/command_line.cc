@@ -29,6 +29,53 @@ constexpr std::array kOtherNames{
     OtherName{"rename", "mv"}, OtherName{"upload", "put"},
 };
 
+// What help pages call the value of an option. Completion of shells goes by FILE, POOL, OBJECT,
+// PRINCIPAL and CARTRIDGE. Options with a choice of words are not here: they have these words.
+struct ValueName {
+    std::string_view option;
+    const char* value;
+};
+constexpr std::array kValueNames{
+    ValueName{"admin", "FILE"},
+    ValueName{"server", "ADDRESS"},
+    ValueName{"key", "FILE"},
+    ValueName{"token", "FILE"},
+    ValueName{"job", "NAME"},
+    ValueName{"timeout", "SECONDS"},
+    ValueName{"interval", "SECONDS"},
+    ValueName{"count", "NUMBER"},
+    ValueName{"pool", "POOL"},
+    ValueName{"collection", "NAME"},
+    ValueName{"medium", "CARTRIDGE"},
+    ValueName{"slot", "NUMBER"},
+    ValueName{"size", "SIZE"},
+    ValueName{"depth", "NUMBER"},
+    ValueName{"jobs", "NUMBER"},
+    ValueName{"seconds", "SECONDS"},
+    ValueName{"object", "OBJECT"},
+    ValueName{"object-size", "SIZE"},
+    ValueName{"principals", "FILE"},
+    ValueName{"config", "FILE"},
+    ValueName{"public", "FILE"},
+    ValueName{"rights", "RIGHTS"},
+    ValueName{"groups", "GROUPS"},
+    ValueName{"quota", "QUOTA"},
+    ValueName{"out", "FILE"},
+    ValueName{"issuer", "FILE"},
+    ValueName{"principal", "PRINCIPAL"},
+    ValueName{"fid", "FID"},
+    ValueName{"expires", "TIME"},
+    ValueName{"generation", "NUMBER"},
+    ValueName{"rules", "FILE"},
+    ValueName{"if-version", "NUMBER"},
+    ValueName{"max-delete", "NUMBER"},
+    ValueName{"group", "GROUP"},
+    ValueName{"offset", "OFFSET"},
+    ValueName{"length", "LENGTH"},
+    ValueName{"pin", "TIME"},
+    ValueName{"priority", "NUMBER"},
+};
+
 std::string words_about_verb(const CLI::App& group, const std::vector<std::string>& rest) {
     const auto unknown = std::ranges::find_if(
         rest, [](const std::string& word) { return !word.starts_with('-') || word.size() == 1; });
@@ -68,6 +115,17 @@ std::vector<std::string> with_help_option(std::vector<std::string> words) {
     words.erase(words.begin());
     words.emplace_back("--help");
     return words;
+}
+
+void name_values(CLI::App& app) {
+    for (CLI::Option* const option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+            const auto known = std::ranges::find(kValueNames, name, &ValueName::option);
+            const bool is_flag = option->get_items_expected_max() == 0;
+            if (known != kValueNames.end() && !is_flag) option->type_name(known->value);
+        }
+    }
+    for (CLI::App* const verb : app.get_subcommands(nullptr)) name_values(*verb);
 }
 
 std::string refusal(const CLI::App& app, const CLI::ParseError& error) {

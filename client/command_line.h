@@ -25,6 +25,9 @@ std::optional<std::int64_t> seconds_in(std::string_view text);
 // Turns `help put` into `put --help`; leaves other words unchanged.
 std::vector<std::string> with_help_option(std::vector<std::string> words);
 
+// Gives the values of options their names for help pages, in the program and all of its verbs.
+void name_values(CLI::App& app);
+
 // The error message for a command line: the reason for the refusal, the verb, and the way to
 // correct it.
 std::string refusal(const CLI::App& app, const CLI::ParseError& error);

@@ -78,7 +78,7 @@ void declare_settings(CLI::App& app, Settings& settings) {
 const char* about_group(std::string_view about) {
     if (about == "device") return "Add, remove or write off a disk";
     if (about == "drive") return "Take a tape drive out of use, or use it again";
-    if (about == "epoch") return "Show the epochs in which daemons move together";
+    if (about == "epoch") return "Show the epochs, which all daemons of a cluster begin together";
     if (about == "io-sched") return "Show and change the I/O schedulers of disks and drives";
     if (about == "key") return "Manage the principals and their keys";
     if (about == "mirror") return "Make a directory and objects equal, by sending the differences";
@@ -210,6 +210,7 @@ void CommandLine::declare_verbs() {
             sub->callback([this, &verb] { chosen_ = &verb; });
         }
     }
+    name_values(app_);
 }
 
 std::expected<void, int> CommandLine::parse(std::vector<std::string> words) {

@@ -134,8 +134,8 @@ std::string difference_line(const json& differs) {
 }
 
 // The settings in the form that `lrs set` takes: one line for the section, and one for each policy
-// that has settings.
-std::string settings_lines(const json& settings) {
+// that has settings, or of `policies` has none.
+std::string settings_lines(const json& settings, const json& policies) {
     std::string lines;
     json policy;  // Null: the section's own settings.
     for (const json& setting : settings) {
@@ -145,17 +145,29 @@ std::string settings_lines(const json& settings) {
         if (!lines.empty()) lines += " ";
         lines += shown(setting.at("name")) + "=" + setting_text(setting);
     }
+    for (const json& each : policies) {
+        const bool has_settings = std::ranges::any_of(
+            settings, [&each](const json& setting) { return setting.at("policy") == each; });
+        if (!has_settings) lines += "\n" + shown(each) + ":";
+    }
     return lines + "\n";
 }
 
 std::string lrs_page(const json& lrs) {
+    const json policies = lrs.contains("policies") ? lrs.at("policies") : json::array();
     return "policy " + shown(lrs.at("policy")) + ", " + shown(lrs.at("queued")) + " queued\n" +
-           settings_lines(lrs.at("settings")) + difference_line(lrs.at("differs")) +
+           settings_lines(lrs.at("settings"), policies) + difference_line(lrs.at("differs")) +
            class_table(lrs.at("classes"));
 }
 
+void declare_lrs_show(CLI::App& app, VerbArguments& arguments) {
+    app.add_flag("--all", arguments.all,
+                 "The settings of all policies, also of those not in force");
+}
+
 int run_lrs_show(const Call& call) {
-    return show_answer(call, call.client.get("/v1/lrs"), &lrs_page);
+    const char* const target = call.arguments.all ? "/v1/lrs?all=yes" : "/v1/lrs";
+    return show_answer(call, call.client.get(target), &lrs_page);
 }
 
 // -- changes --
@@ -250,7 +262,7 @@ std::string joined_words(const std::vector<std::string>& words) {
 std::string without_rules_line(const json& done) {
     if (done.at("uses_rules").get<bool>()) return {};
     return "the policy is " + shown(done.at("policy")) +
-           ", which has no rules; `fopctl lrs set tbf` goes by them\n";
+           ", which has no rules; `fopctl lrs set tbf` puts them in force\n";
 }
 
 std::string rules_changed_page(const json& done) {
@@ -381,7 +393,7 @@ int run_lrs_save(const Call& call) {
 
 constexpr std::array kLrsVerbs{
     Verb{"lrs show", "Show the policy and its classes: waiting, served, throttled", "lrs show",
-         kTimeoutDefault, nullptr, run_lrs_show},
+         kTimeoutDefault, declare_lrs_show, run_lrs_show},
     Verb{"lrs set", "Choose the policy and its settings", "lrs set crr quantum=16", kTimeoutDefault,
          declare_lrs_set, run_lrs_set},
     Verb{"lrs which", "Show which class and rule a fop would belong to",

@@ -35,6 +35,13 @@ CLI::Validator check(std::function<std::string(std::string&)> look) {
     return {std::move(look), ""};
 }
 
+// The words of one_of() in a help page, which completion of shells reads, too.
+std::string choices_in_help(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : "|") + word;
+    return text;
+}
+
 // In lines that end before the edge of a terminal. The library indents them.
 std::string wrapped(std::string_view text) {
     constexpr std::size_t kWidth = 79 - kNameColumns;
@@ -144,11 +151,14 @@ CLI::Validator seconds_between(double low, double high) {
 }
 
 CLI::Validator one_of(std::vector<std::string> words) {
-    return check([words = std::move(words)](std::string& text) -> std::string {
-        if (std::ranges::find(words, text) != words.end()) return {};
-        const char* const kind = words.size() == 1 ? "must be " : "must be one of ";
-        return kind + joined(words) + ", not " + in_quotes(text) + did_you_mean(text, words);
-    });
+    std::string choices = choices_in_help(words);
+    return {[words = std::move(words)](std::string& text) -> std::string {
+                if (std::ranges::find(words, text) != words.end()) return {};
+                const char* const kind = words.size() == 1 ? "must be " : "must be one of ";
+                return kind + joined(words) + ", not " + in_quotes(text) +
+                       did_you_mean(text, words);
+            },
+            std::move(choices)};
 }
 
 CLI::Validator size_between(std::uint64_t low, std::uint64_t high) {
@@ -169,11 +179,18 @@ HelpPage::HelpPage() {
 }
 
 std::string HelpPage::make_option_opts(const CLI::Option* option) const {
-    const bool is_flag = option->get_items_expected_max() == 0;
-    if (is_flag || option->get_positional()) return "";
+    if (option->get_items_expected_max() == 0) return "";  // A flag.
+    // The library has a colon between a type and what checks say of its values; of our checks only
+    // one_of() says something.
     const std::string type = option->get_type_name();
-    const bool is_named = std::ranges::find(kLibraryTypes, type) == kLibraryTypes.end();
-    const std::string value = is_named ? type : "VALUE";
+    const std::size_t colon = type.find(':');
+    const std::string name = type.substr(0, colon);
+    const bool has_choices = colon != type.npos;
+    if (option->get_positional()) return has_choices ? " " + type.substr(colon + 1) : "";
+    const bool is_named = std::ranges::find(kLibraryTypes, name) == kLibraryTypes.end();
+    const std::string value = is_named      ? name
+                              : has_choices ? type.substr(colon + 1)
+                                            : std::string("VALUE");
     return option->get_items_expected_min() == 0 ? " [" + value + "]" : " " + value;
 }
 

@@ -15,7 +15,7 @@ namespace fopd::config {
 // A whole number, or a number of seconds, with both bounds allowed.
 CLI::Validator whole_between(std::uint64_t low, std::uint64_t high);
 CLI::Validator seconds_between(double low, double high);
-// One of these words.
+// One of these words. Help pages have them as the name of the value: seal|encrypt.
 CLI::Validator one_of(std::vector<std::string> words);
 // A size as the configuration has it, such as 4k or 1MiB, which becomes a number of bytes.
 CLI::Validator size_between(std::uint64_t low, std::uint64_t high);

@@ -10,7 +10,7 @@ std::string secret_mode_problem(mode_t mode, mode_t forbidden) {
     std::array<char, 8> digits{};
     std::snprintf(digits.data(), digits.size(), "%04o", static_cast<unsigned>(mode & 07777U));
     return std::string("its mode ") + digits.data() +
-           " lets others at it; chmod 0600 it, and replace the key";
+           " lets other users read or change it; run chmod 0600 on it, and replace the key";
 }
 
 }  // namespace fopd::core

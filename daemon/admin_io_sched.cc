@@ -26,7 +26,7 @@ Task<AdminReply> AdminApi::io_sched_show(AdminRequest) {
 Task<AdminReply> AdminApi::io_sched_set(AdminRequest request) {
     std::vector<SectionValue> values;
     for (const auto& [key, value] : request.query) values.push_back({key, value});
-    if (values.empty()) co_return failure(kBadRequest, "nothing to set was said");
+    if (values.empty()) co_return failure(kBadRequest, "nothing to set is given");
     const auto changed = parts_.node.io_sched().set(values);
     if (!changed) co_return not_changed(changed.error());
     std::vector<std::string> keys;

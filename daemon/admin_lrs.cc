@@ -1,5 +1,6 @@
 // The verbs of the admin socket about the request scheduler.
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
 #include "lrs/classes/described_request.h"
+#include "lrs/policies.h"
 #include "lrs/settings.h"
 #include "reqh/executors.h"
 
@@ -78,8 +80,15 @@ void write_setting(JsonWriter& json, std::string_view policy, const lrs::NamedVa
     json.end_object();
 }
 
-// The section's own settings, those of the policy in force, and those of the policy below it.
-void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
+enum class SettingsShown : std::uint8_t { kInForce, kOfAllPolicies };
+
+// The section's own settings, then those of the policy in force and of the policy below it, or
+// those of all policies.
+void write_settings(JsonWriter& json, const lrs::LrsSettings& settings, SettingsShown shown) {
+    const auto is_shown = [&settings, shown](const lrs::PolicyEntry& policy) {
+        return shown == SettingsShown::kOfAllPolicies || &policy == settings.policy ||
+               &policy == &settings.decides();
+    };
     const auto write_all = [&json, &settings](const lrs::PolicyEntry& policy) {
         for (const lrs::NamedValue& each : lrs::values_of(settings, policy))
             write_setting(json, policy.name, each);
@@ -87,8 +96,15 @@ void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
     json.key("settings").begin_array();
     for (const lrs::NamedValue& each : lrs::section_values(settings)) write_setting(json, {}, each);
     write_all(*settings.policy);
-    if (const lrs::PolicyEntry& inner = settings.decides(); &inner != settings.policy)
-        write_all(inner);
+    for (const lrs::PolicyEntry& each : lrs::policies()) {
+        if (&each != settings.policy && is_shown(each)) write_all(each);
+    }
+    json.end_array();
+}
+
+void write_policies(JsonWriter& json) {
+    json.key("policies").begin_array();
+    for (const lrs::PolicyEntry& each : lrs::policies()) json.value(each.name);
     json.end_array();
 }
 
@@ -123,7 +139,8 @@ void write_rule_for(JsonWriter& json, const lrs::OrderedRules& rules,
 
 }  // namespace
 
-Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
+Task<AdminReply> AdminApi::lrs_show(AdminRequest request) {
+    const bool has_all = is_yes(request, "all");
     if (!parts_.node.life().serving()) co_return not_serving();
     const auto classes = co_await parts_.node.questions().class_figures(kClassesShownMax);
     std::uint64_t queued = 0;
@@ -131,7 +148,9 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name).field("queued", queued);
-    write_settings(json, settings);
+    write_settings(json, settings,
+                   has_all ? SettingsShown::kOfAllPolicies : SettingsShown::kInForce);
+    if (has_all) write_policies(json);
     json.list("differs", parts_.configuration.differing_lrs_keys());
     json.key("classes").begin_array();
     for (const lrs::ClassFigures& each : classes) write_class(json, each);
@@ -164,7 +183,7 @@ AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
 }
 
 Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
-    if (request.query.empty()) co_return failure(kBadRequest, "nothing to set was said");
+    if (request.query.empty()) co_return failure(kBadRequest, "nothing to set is given");
     const auto named = request.query.find(kPolicyKey);
     const bool has_policy = named != request.query.end();
     // A policy setting that is itself called `policy` is given with its policy's name as a prefix;

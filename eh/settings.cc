@@ -166,12 +166,13 @@ const EpochSettings::Node* EpochSettings::find(std::string_view name) const {
 config::Section<EpochSettings> epoch_section() {
     config::Section<EpochSettings> section(
         "eh",
-        "Epochs: the steps in which the request schedulers of several daemons move together.");
+        "Epochs: intervals with a number, which the request schedulers of several daemons begin "
+        "together.");
     section.field("kind", &EpochSettings::kind,
                   config::choice<EpochSettings::Kind>({{"local", EpochSettings::Kind::kLocal},
                                                        {"peers", EpochSettings::Kind::kPeers}}),
-                  "local: this daemon has epochs of its own. peers: it moves with others, which "
-                  "have the same auth.peer_key.");
+                  "local: this daemon has epochs of its own. peers: it begins them together with "
+                  "the other daemons that have the same auth.peer_key.");
     section.field("address", &EpochSettings::address, config::auto_or(fabric::address_type()),
                   "Without members: the address at which the others reach this daemon. auto: the "
                   "first of fabric.listen to which they can connect.");
@@ -184,21 +185,22 @@ config::Section<EpochSettings> epoch_section() {
                   "50 ms to 1 s.");
     section.field("root_silent", &EpochSettings::root_silent,
                   config::duration({.min = 50ms, .max = 10min}),
-                  "A root of which nothing was heard for this time counts as dead.");
+                  "A root from which nothing is heard for this time counts as dead.");
     section.field("fanout", &EpochSettings::fanout,
                   config::integer<std::uint32_t>({.min = 2, .max = 256}),
                   "How many members report to one member.");
     section.field("expect", &EpochSettings::expect,
                   config::integer<std::uint32_t>({.min = 1, .max = kRosterMax}),
-                  "The first epoch of a new cluster waits until so many members have joined,");
+                  "The first epoch of a new cluster waits until this many members have joined, "
+                  "for bootstrap_timeout at most.");
     section.field("bootstrap_timeout", &EpochSettings::bootstrap_timeout,
                   config::duration({.min = Duration{0}, .max = 24h}),
-                  "but not longer than this time.");
+                  "How long the first epoch of a new cluster waits at most.");
     section.field("quorum", &EpochSettings::quorum,
                   config::choice<peers::Quorum>({{"participants", peers::Quorum::kParticipants},
                                                  {"store", peers::Quorum::kStore}}),
-                  "Which members may go on without the others. participants: those that are more "
-                  "than half. store: those whose root reaches the store.");
+                  "Which members may go on when some are lost or cut off. participants: more "
+                  "than half of all. store: those whose root reaches the store.");
     section.field("store", &EpochSettings::store, config::map_of(store_record()),
                   "Where the list of members is kept.");
     section.field(

@@ -107,11 +107,11 @@ config::Record<TechnologyLimits> technology_limits() {
                  {.need = config::Need::kRequired, .example = "lto9"});
     record.field(
         "min", &TechnologyLimits::min, for_each_type(0),
-        "How many drives each type gets at least, while it has requests.",
+        "How many drives reads, writes and formats each get at least, while they have requests.",
         {.reload = config::Reload::kLive, .need = config::Need::kRequired, .example = "0,0,0"});
     record.field(
         "max", &TechnologyLimits::max, for_each_type(0),
-        "How many drives each type gets at most. 0: none.",
+        "How many drives reads, writes and formats each get at most. 0: none.",
         {.reload = config::Reload::kLive, .need = config::Need::kRequired, .example = "4,4,1"});
     record.identified_by("technology");
     record.check([](const TechnologyLimits& limits, config::Complaints& complaints) {

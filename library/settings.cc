@@ -27,13 +27,16 @@ config::TypePtr<std::string> model_type() {
 void add_migration(config::Record<LibrarySettings>& record) {
     record.field("migrate_bytes", &LibrarySettings::migrate_bytes,
                  config::size({.min = 1, .max = 1ULL << 50}),
-                 "Objects of a collection are written to tape when so many bytes of them wait,");
+                 "The objects of a collection are written to tape when this many bytes of them "
+                 "wait, or when migrate_files or migrate_age is reached.");
     record.field("migrate_files", &LibrarySettings::migrate_files,
                  config::integer<std::uint32_t>({.min = 1, .max = 10'000'000}),
-                 "or so many objects,");
+                 "The objects of a collection are also written to tape when this many of them "
+                 "wait.");
     record.field("migrate_age", &LibrarySettings::migrate_age,
                  config::duration({.min = 1s, .max = 24h * 30}),
-                 "or when the oldest of them has waited for so long.");
+                 "The objects of a collection are also written to tape when the oldest of them "
+                 "has waited for this time.");
     record.field("piece", &LibrarySettings::piece_bytes,
                  config::size({.min = 1ULL << 20, .max = 1ULL << 50, .multiple_of = 4096}),
                  "A larger object is written to tape in pieces of this size, which may go to "

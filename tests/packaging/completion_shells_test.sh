@@ -42,8 +42,12 @@ case " $* " in
     *" df "*) cat "$ANSWERS/df.json" ;;
     *" key list "*) cat "$ANSWERS/keys.json" ;;
     *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+    *" lrs show --all "*) cat "$ANSWERS/lrs.txt" ;;
     *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
     *" ls -- a "*) printf '%s\n' abc 'a b' ;;
+    *" ls -- job:"*) printf '%s\n' job:read job:write ;;
+    *" ls -- - "*) printf '%s\n' -rf ;;
+    *" ls --pool slow -- "*) printf '%s\n' cold ;;
     *" ls "*) printf '%s\n' abc 'a b' x ;;
 esac
 EOF
@@ -58,15 +62,17 @@ CURRENT=$#words
 PREFIX=$words[CURRENT]
 compadd() {
     local -a offered
-    if [[ $1 == -a ]]; then offered=("${(@P)3}"); else offered=("$@"); fi
-    print -l -- ${(M)offered:#$PREFIX*}
+    [[ $1 != -S ]] || shift 2
+    if [[ $1 == -a ]]; then offered=("${(@P)3}"); else offered=("${(@)@[2,-1]}"); fi
+    offered=(${(M)offered:#$PREFIX*})
+    (( $#offered == 0 )) || print -l -- $offered
 }
 _describe() {
     local -a offered
     offered=("${(@P)2}")
-    compadd "${(@)offered%%:*}"
+    compadd -- "${(@)offered%%:*}"
 }
-_files() { compadd $PREFIX*(N) }
+_files() { compadd -- $PREFIX*(N) }
 source $completion
 EOF
 
@@ -91,7 +97,7 @@ fail() {
 
 candidates_bash() {
     # shellcheck disable=SC2016  # It is the other bash that expands it.
-    bash --norc -c 'source "$1" && shift && COMP_WORDS=(fopctl "$@") COMP_CWORD=$# && _fopctl
+    bash --norc -c 'source "$1" && shift && COMP_LINE="fopctl $*" && COMP_POINT=${#COMP_LINE} && _fopctl
         printf "%s\n" "${COMPREPLY[@]}"' bash "$completion/fopctl.bash" "$@" | sed 's/\\ / /g'
 }
 
@@ -149,6 +155,16 @@ completes "a b,abc" rm x a
 completes "a b,abc,x" chmod 640 ""
 completes "" mv x ""
 completes "tbf,trr" lrs set t
+completes "by=,crr,deadline,delay,epoch_groups,fifo,io_wait_goal=,max_foms=,mclock,orr,quantum=,tbf,trr" lrs set ""
+completes "by=,io_wait_goal=,max_foms=,quantum=" lrs set max_foms=4 ""
+completes "cluster_interval=,cut_off=" lrs set tbf c
+completes "io_wait_goal=,max_foms=" lrs set fifo ""
+completes "cold" get --pool=slow c
+completes "cold" get --pool slow c
+completes "a b,abc" rm -- a
+completes "-rf" rm -- -
+completes "a b,abc,x" put - ""
+completes "d0,d1" --timeout=5 device remove ""
 for words in "put" "get x" "mirror put" "mirror get x" "--admin" "--key" "token revoke" "store backup" "keygen --public"; do
     # shellcheck disable=SC2086  # These are words.
     completes "$scratch/files/admin.sock" $words "$scratch/files/ad"

@@ -33,8 +33,13 @@ fopctl() {
         *" df "*) cat "$scratch/answers/df.json" ;;
         *" key list "*) cat "$scratch/answers/keys.json" ;;
         *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+        *" lrs show --all "*) cat "$scratch/answers/lrs.txt" ;;
         *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
         *" ls -- a "*) printf '%s\n' abc 'a b' ;;
+        *" ls -- job:"*) printf '%s\n' job:read job:write ;;
+        *" ls -- two"*) printf '%s\n' 'two words:x' ;;
+        *" ls -- - "*) printf '%s\n' -rf ;;
+        *" ls --pool slow -- "*) printf '%s\n' cold ;;
         *" ls "*) printf '%s\n' abc 'a b' x ;;
     esac
 }
@@ -46,13 +51,13 @@ sorted() {
     sed 's/\([^\\]\) /\1\n/g' | LC_ALL=C sort | paste -sd,
 }
 
-# completes <expected words> <word>... : the last word is the one being typed.
+# completes <expected words> <word>... : the last word is the one being typed; quotes and the like are as they are typed.
 completes() {
     local expected actual
     expected=$(sorted <<<"$1")
     shift
-    COMP_WORDS=(fopctl "$@")
-    COMP_CWORD=$#
+    COMP_LINE="fopctl $*"
+    COMP_POINT=${#COMP_LINE}
     COMPREPLY=()
     _fopctl
     actual=$(sorted <<<"${COMPREPLY[*]-}")
@@ -164,19 +169,20 @@ grep --quiet -- "--admin $scratch/admin.sock" "$scratch/asked" || {
 completes "check backup" store ""
 completes "show set which save rule" lrs ""
 completes "show set save" lrs s
-completes "crr deadline delay epoch_groups fifo mclock orr tbf trr max_foms= io_wait_goal=" lrs set ""
+completes "crr deadline delay epoch_groups fifo mclock orr tbf trr max_foms= io_wait_goal= quantum= by=" lrs set ""
+completes "max_foms= io_wait_goal= quantum= by=" lrs set max_foms=4 ""
 completes "max_foms= io_wait_goal= quantum= by=" lrs set crr ""
+completes "max_foms= io_wait_goal=" lrs set fifo ""
 completes "at_end=" lrs set epoch_groups at
 completes "policy=" lrs set deadline max_foms=4 p
 completes "max_foms=" lrs set max
-completes "" lrs set crr quantum =
-completes "" lrs set crr quantum = ""
+completes "" lrs set crr quantum=
 completes "" lrs set crr quantum=1
 completes "tbf trr" lrs set t
 completes "show set" io-sched ""
 completes "read_algo= tape.read_algo=" io-sched set ""
 completes "tape.read_algo=" io-sched set read_algo=fifo ta
-completes "" io-sched set read_algo =
+completes "" io-sched set read_algo=
 completes "list load" lrs --json rule l
 completes "--rules" lrs set mclock --ru
 completes "--if-version" lrs rule add --i
@@ -194,6 +200,52 @@ completes "$scratch/admin.sock" get --token "$scratch/ad"
 completes "$scratch/admin.sock" keygen "$scratch/ad"
 completes "$scratch/admin.sock" --admin "$scratch/ad"
 completes "$scratch/sockets dir" status --admin "$scratch/so"
+
+# bash replaces what follows the last : or =.
+completes "fast" ls --pool=f
+completes "seal encrypt" --protect=
+completes "d0 d1" --timeout=5 device remove ""
+completes "$scratch/admin.sock" status --admin="$scratch/ad"
+completes "read write" stat job:
+completes "read" stat job:r
+completes "job:read" stat 'job\:r'
+completes "job:read" stat '"job:r'
+completes "job:read" stat "'job:r"
+completes "two\\ words:x" stat two
+completes "two words:x" stat '"two w'
+completes "two words:x" stat "'two w"
+completes "x" stat 'two\ words:'
+completes "x" stat '"two words":'
+completes ":x" stat '"two words"'
+# What is not typed yet may begin with a -.
+completes "abc a\\ b x" rm -- ""
+completes "-rf" rm -- -
+completes "abc a\\ b x" rm ""
+completes "abc a\\ b x" put - ""
+
+# asks WORD LINE: the program is asked with this word of the line, as it gets it from the shell.
+asks() {
+    local word=$1
+    shift
+    : >"$scratch/asked"
+    COMP_LINE="fopctl $*"
+    COMP_POINT=${#COMP_LINE}
+    _fopctl
+    grep --quiet --fixed-strings -- " --admin $word --json devices" "$scratch/asked" || {
+        echo "fopctl $*<Tab>: asked '$(cat "$scratch/asked")', not with $word" >&2
+        failures=$((failures + 1))
+    }
+}
+
+asks "$HOME/a b" '--admin ~/"a b" device remove '
+asks "$HOME/a b" "--admin ~/a\\ b device remove "
+asks "~/a" '--admin "~/a" device remove '
+asks '$HOME' "--admin '\$HOME' device remove "
+asks "/a:b=c" '--admin=/a:b=c device remove '
+
+# Objects of the pool that was typed.
+completes "cold" get --pool slow c
+completes "cold" get --pool=slow c
 
 # A server may call its pools as it likes.
 # shellcheck disable=SC2016  # It is a name.

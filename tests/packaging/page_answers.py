@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes answers of fopctl into files of a directory, for stand-ins of tests of completion: devices.json, media.json, drives.json,
-df.json and keys.json. They have the form of the examples in docs/formats/json.md, which tests/process/json_test.py compares with what the
-programs print, with other names.
+"""Writes answers of fopctl into files of a directory, for stand-ins of tests of completion: lrs.txt, and devices.json, media.json,
+drives.json, df.json and keys.json. Those in JSON have the form of the examples in docs/formats/json.md, which tests/process/json_test.py
+compares with what the programs print, with other names.
 
     page_answers.py DIRECTORY
 """
@@ -38,3 +38,19 @@ for name, (section, field, elements) in ANSWERS.items():
     assert all(values.keys() <= pattern.keys() for values in elements), name
     # As the programs write it: in one line, without blanks.
     (Path(sys.argv[1]) / f"{name}.json").write_text(json.dumps(answer, separators=(",", ":")) + "\n", encoding="utf-8")
+# As `fopctl lrs show --all` prints it.
+(Path(sys.argv[1]) / "lrs.txt").write_text("""policy crr, 0 queued
+max_foms=128 io_wait_goal=1ms
+crr: quantum=1 by=client
+deadline: policy=crr wait_max=1s
+delay: min=100ms max=1s percent=100
+epoch_groups: length=100ms at_end=go_on others=serve
+mclock: capacity=none cost_unit=64KiB
+orr: quantum=256 ops=reads offsets=logical
+tbf: cluster_interval=100ms cut_off=auto
+trr: quantum=256 ops=reads offsets=logical
+fifo:
+differs from the file: lrs.crr.quantum; `fopctl lrs save` writes it there
+CLASS  QUEUED  PER S  BYTES PER S  THROTTLED  OLDEST
+job:   0       1      8            0s         0s
+""", encoding="utf-8")

@@ -46,15 +46,28 @@ class HelpTest(ProcessTestCase):
 
     def test_usage_has_what_is_required(self):
         for words, usage in (
-                (["write"], "[OPTIONS] --offset VALUE name"),
-                (["punch"], "[OPTIONS] --offset VALUE --length VALUE name"),
-                (["format"], "[OPTIONS] --pool VALUE cartridge"),
-                (["token", "create"], "[OPTIONS] --issuer VALUE --rights VALUE"),
+                (["write"], "[OPTIONS] --offset OFFSET name"),
+                (["punch"], "[OPTIONS] --offset OFFSET --length LENGTH name"),
+                (["format"], "[OPTIONS] --pool POOL cartridge"),
+                (["token", "create"], "[OPTIONS] --issuer FILE --rights RIGHTS"),
                 (["read"], "[OPTIONS] name"),
                 (["mirror", "put"], "[OPTIONS] directory name"),
                 (["mirror", "get"], "[OPTIONS] name directory")):
             with self.subTest(" ".join(words)):
                 self.assertIn(f"Usage: fopctl {' '.join(words)} {usage}\n", help_of(*words))
+
+    def test_values_have_names(self):
+        for words in [[], *verbs()]:
+            with self.subTest(" ".join(words)):
+                # A name in capital letters, or the words that are allowed.
+                self.assertNotRegex(help_of(*words), r"(?m)^  -\S+ (VALUE|[A-Z]+:)")
+        page = help_of()
+        for option in ("--admin FILE", "--protect seal|encrypt", "--color auto|always|never", "--timeout SECONDS"):
+            self.assertIn(f"  {option} ", page)
+        self.assertIn("\n  --op echo|bulk_echo|ping|read|write|mixed|create\n", help_of("bench"))
+        self.assertIn("\n  --wait ready ", help_of("status"))
+        self.assertIn("\n  level trace|debug|info|warn|error\n", help_of("log-level"))
+        self.assertIn("\n  --pool POOL ", help_of("ls"))
 
     def test_options_of_one_name_mean_what_the_verb_does(self):
         self.assertIn("End the running checks", help_of("store", "check"))

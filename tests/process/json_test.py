@@ -386,6 +386,15 @@ class JsonTest(StorageTestCase):
         self.assertEqual(settings, {"max_foms": (None, 128, ""), "io_wait_goal": (None, 0.001, "seconds"),
                                     "capacity": ("mclock", 20000, "per second"), "cost_unit": ("mclock", 8193, "bytes")})
         self.assertIn(b"\nmclock: capacity=20000/s cost_unit=8193\n", self.ctl("lrs", "show"))
+        everything = self.printed("lrs show", "--all")
+        names = everything["policies"]
+        self.assertEqual(names, sorted(names))
+        self.assertIn("mclock", names)
+        # Each policy has settings, but fifo.
+        self.assertEqual({each["policy"] for each in everything["settings"]}, {None, *names} - {"fifo"})
+        self.assertNotIn("policies", self.printed("lrs show"))
+        lines = self.ctl("lrs", "show", "--all").splitlines()
+        self.assertTrue({b"mclock: capacity=20000/s cost_unit=8193", b"crr: quantum=1 by=client", b"fifo:"} <= set(lines), lines)
         self.printed("lrs set", "mclock", "cost_unit=none")
         self.printed("lrs rule add", "r op=read reservation=10/s weight=2 limit=100/s")
         self.printed("lrs rule add", "s op=write soft_limit=100/s")

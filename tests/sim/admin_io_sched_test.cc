@@ -95,7 +95,7 @@ TEST_CASE("sim admin io_sched: an invalid setting changes nothing, and has a rea
     AdminStage stage(53, {.nodes = 1, .disks = 1}, kConfigured);
     stage.wait_ready();
     const std::string hash = stage.node().configuration().hash();
-    CHECK(stage.refused("/v1/io_sched/set") == "400 nothing to set was said");
+    CHECK(stage.refused("/v1/io_sched/set") == "400 nothing to set is given");
 
     struct Row {
         AdminStage::Query query;

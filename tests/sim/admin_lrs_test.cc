@@ -175,7 +175,7 @@ TEST_CASE("sim admin lrs: an invalid setting changes nothing, and has a reason",
                      "lrs: { policy: fifo }\n");
     stage.wait_ready();
     const std::string hash = stage.node().configuration().hash();
-    CHECK(stage.refused("/v1/lrs/set") == "400 nothing to set was said");
+    CHECK(stage.refused("/v1/lrs/set") == "400 nothing to set is given");
     CHECK(stage.refused("/v1/lrs/set", {{"policy", "crr"}, {"quantum", "1"}}) ==
           "400 quantum: a key to set is called crr.KEY");
     CHECK(stage.refused("/v1/lrs/set", {{"policy", "crr"}, {"tbf.rules", ""}}) ==
