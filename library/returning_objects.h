@@ -26,6 +26,8 @@ public:
     // blocks than that, nothing is released or written.
     virtual Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
                                          core::WaitOptions wait) = 0;
+    // Room that was kept for a recall is for others: those that have found none may try again.
+    virtual void room_may_have_come(store::Slot slot) = 0;
 };
 
 // Objects of this locality's disks whose bytes are being brought back from tape, one attempt for an
@@ -91,6 +93,7 @@ private:
     std::uint64_t taken_blocks(store::Slot slot) const;
     Task<Result<void>> take_space(Attempt* attempt);
     Task<Result<void>> find_space(objects::HomeVolume* home, std::uint64_t blocks);
+    Task<void> let_kept_room_go();
 
     objects::Stores& stores_;
     RoomMaker& room_;
@@ -101,6 +104,7 @@ private:
         Instant until{};
     };
     std::map<store::Fid, KeptRoom> kept_room_;
+    bool lets_room_go_ = false;  // let_kept_room_go() is in progress.
 };
 
 }  // namespace fopd::library
