@@ -5,10 +5,12 @@
 namespace fopd::library {
 
 void ReturnedObjects::add(const Object& object, std::span<const store::ClientId> readers) {
+    if (due_.size() >= kObjectsMax) return;
     objects_[object.fid] = {.until = object.until,
                             .until_max = after(object.until, kMoreMax),
                             .size_bytes = object.size_bytes,
-                            .readers = {}};
+                            .readers = {},
+                            .has_more_readers = false};
     due_.insert({.until = object.until, .fid = object.fid});
     for (const store::ClientId& each : readers) add_reader(object.fid, each);
 }
@@ -21,6 +23,10 @@ void ReturnedObjects::add_reader(store::Fid fid, store::ClientId reader) {
     Kept& kept = found->second;
     // A client may wait with several requests, and read the object only once.
     if (std::ranges::find(kept.readers, reader, &Reader::client) != kept.readers.end()) return;
+    if (kept.readers.size() >= kReadersMax) {
+        kept.has_more_readers = true;
+        return;
+    }
     kept.readers.push_back({.client = reader, .left_bytes = kept.size_bytes});
 }
 
@@ -38,7 +44,7 @@ bool ReturnedObjects::note_read(store::Fid fid, store::ClientId reader, std::uin
         return false;
     }
     readers.erase(known);
-    if (!readers.empty()) return false;
+    if (!readers.empty() || kept.has_more_readers) return false;
     objects_.erase(found);
     return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +22,10 @@ class ReturnedObjects {
 public:
     // A client that reads in very small parts must not keep the object for ever.
     static constexpr Duration kMoreMax = 10min;
+    // Of those who wait for an object, more are not told apart: it stays until its time is over.
+    static constexpr std::size_t kReadersMax = 64;
+    // Further objects may leave at once.
+    static constexpr std::size_t kObjectsMax = 65'536;
 
     struct Object {
         store::Fid fid{};
@@ -61,10 +66,12 @@ private:
         Instant until_max{};
         std::uint64_t size_bytes = 0;
         std::vector<Reader> readers;  // The clients that have not read the whole object yet.
+        bool has_more_readers = false;
     };
 
     std::map<store::Fid, Kept> objects_;
-    std::set<Due> due_;  // May have objects that are not in objects_ any more.
+    // At least one entry for each object; may have objects that are not in objects_ any more.
+    std::set<Due> due_;
 };
 
 }  // namespace fopd::library

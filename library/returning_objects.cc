@@ -393,9 +393,7 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     if (!before) co_return before;
     const std::uint64_t blocks = (*object)->released_blocks;
     const Instant now = stores_.parts().reactor.now();
-    std::erase_if(kept_room_, [fid, now](const auto& each) {
-        return each.first == fid || each.second.until <= now;
-    });
+    kept_room_.erase(fid);
     const std::uint64_t wanted = blocks + taken_blocks(fid.slot());
     // Reserved before the wait, so that the first of two recalls that look for the same room gets
     // it.
@@ -403,8 +401,34 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     const auto found = co_await find_space(home, wanted);
     if (!found) kept_room_.erase(fid);
     if (!found) co_return found;
+    if (!lets_room_go_ && !stores_.duties().closed()) {
+        lets_room_go_ = true;
+        stores_.parts().reactor.spawn(stores_.duties(), let_kept_room_go());
+    }
     // If the recall has ended during the wait, give_up_room() has given up the room.
     co_return check_recalled(*home, fid);
+}
+
+// Ends the time of kept room, and tells those that wait for room.
+Task<void> ReturningObjects::let_kept_room_go() {
+    while (!kept_room_.empty()) {
+        const auto next = std::ranges::min_element(
+            kept_room_, {}, [](const auto& each) { return each.second.until; });
+        const store::Fid fid = next->first;
+        const Instant until = next->second.until;
+        if (objects::HomeVolume* const home = stores_.find(fid.slot())) {
+            const objects::HomeVolume::Hold hold(*home);
+            // The removal of the disk ends the wait.
+            [[maybe_unused]] const auto slept =
+                co_await stores_.parts().reactor.sleep_until(until, &home->ending());
+        }
+        // The recall may have taken the room, given it up, or kept it for longer.
+        const auto kept = kept_room_.find(fid);
+        if (kept == kept_room_.end() || kept->second.until > until) continue;
+        kept_room_.erase(kept);
+        room_.room_may_have_come(fid.slot());
+    }
+    lets_room_go_ = false;
 }
 
 Task<Result<void>> ReturningObjects::write(Part part) {

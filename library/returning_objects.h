@@ -26,6 +26,8 @@ public:
     // blocks than that, nothing is released or written.
     virtual Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
                                          core::WaitOptions wait) = 0;
+    // Room that was kept for a recall is for others: those that have found none may try again.
+    virtual void room_may_have_come(store::Slot slot) = 0;
 };
 
 // Brings the bytes of objects back to this locality's disks, with one attempt for an object at a
@@ -92,6 +94,7 @@ private:
     std::uint64_t taken_blocks(store::Slot slot) const;
     Task<Result<void>> take_space(Attempt* attempt);
     Task<Result<void>> find_space(objects::HomeVolume* home, std::uint64_t blocks);
+    Task<void> let_kept_room_go();
 
     objects::Stores& stores_;
     RoomMaker& room_;
@@ -102,6 +105,7 @@ private:
         Instant until{};
     };
     std::map<store::Fid, KeptRoom> kept_room_;
+    bool lets_room_go_ = false;  // let_kept_room_go() is in progress.
 };
 
 }  // namespace fopd::library

@@ -261,7 +261,7 @@ private:
     Task<void> release_some(objects::HomeVolume* home);
     // Keeps a recalled object on the disk for a while, so that waiting clients can read it.
     void keep_returned(store::Fid fid, std::span<const store::ClientId> readers);
-    void room_may_have_come(store::Slot slot);
+    void room_may_have_come(store::Slot slot) override;
     Task<void> let_returned_go();
     std::uint32_t high_mark(const objects::HomeVolume& home) const;
     std::uint32_t low_mark(const objects::HomeVolume& home) const;

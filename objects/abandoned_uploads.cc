@@ -32,7 +32,7 @@ Task<Result<void>> AbandonedUploads::between_turns() {
 }
 
 bool AbandonedUploads::is_abandoned(store::Fid fid) const {
-    return home_.upload_times().is_idle_since(fid, reactor_.now() - timeout_);
+    return home_.uploads().is_idle_since(fid, reactor_.now() - timeout_);
 }
 
 Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) {
@@ -67,7 +67,7 @@ Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) 
     if (given_up.empty()) co_return Result<void>{};
     const auto finished = co_await change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
-    for (const store::Fid fid : given_up) home_.upload_gone(fid);
+    for (const store::Fid fid : given_up) home_.uploads().gone(fid);
     co_return Result<void>{};
 }
 

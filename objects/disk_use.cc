@@ -28,6 +28,7 @@ void DiskUse::join(PoolId pool, std::shared_ptr<PoolQuota> quota) {
     for (auto& [name, each] : joined.owners) {
         each.account_ = &joined.quota->account_of(name);
         each.account_->add(each.amount_);
+        each.account_->add_promise(each.promised_blocks_);
         joined.quota->whole().add(each.amount_);
     }
 }
@@ -35,6 +36,7 @@ void DiskUse::join(PoolId pool, std::shared_ptr<PoolQuota> quota) {
 void DiskUse::leave(OfPool& pool) {
     for (auto& [name, each] : pool.owners) {
         each.account_->put_back(each.amount_);
+        each.account_->end_promise(each.promised_blocks_);
         pool.quota->whole().put_back(each.amount_);
     }
 }
@@ -106,6 +108,22 @@ void DiskUse::put_back(Owner& owner, Amount amount, Scope scope) {
     owner.amount_.objects -= amount.objects;
     owner.account_->put_back(amount);
     if (scope == Scope::kPoolAndOwner) owner.pool_->quota->whole().put_back(amount);
+}
+
+bool DiskUse::promise(Owner& owner, std::uint64_t blocks) {
+    if (!owner.account_->promise(blocks)) return false;
+    owner.promised_blocks_ += blocks;
+    return true;
+}
+
+void DiskUse::promise_again(Owner& owner, std::uint64_t blocks) {
+    owner.account_->add_promise(blocks);
+    owner.promised_blocks_ += blocks;
+}
+
+void DiskUse::end_promise(Owner& owner, std::uint64_t blocks) {
+    owner.account_->end_promise(blocks);
+    owner.promised_blocks_ -= blocks;
 }
 
 }  // namespace fopd::objects

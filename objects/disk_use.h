@@ -46,6 +46,7 @@ public:
         OfPool* pool_ = nullptr;
         QuotaAccount* account_ = nullptr;
         Amount amount_;
+        std::uint64_t promised_blocks_ = 0;
     };
 
     explicit DiskUse(const store::PoolShares& counted);
@@ -69,6 +70,14 @@ public:
     void add(Owner& owner, Amount amount);
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
+
+    // Promises blocks to uploads of the owner, within the owner's limit on all disks. False, and
+    // nothing is promised: they are too many. See QuotaAccount::promise().
+    bool promise(Owner& owner, std::uint64_t blocks);
+    // Promises again what was promised before, whatever the limit is.
+    void promise_again(Owner& owner, std::uint64_t blocks);
+    // REQUIRES: they were promised.
+    void end_promise(Owner& owner, std::uint64_t blocks);
 
     // The blocks and objects of each owner now, without owners that have neither.
     store::PoolShares shares() const;

@@ -20,11 +20,10 @@
 #include "core/wait_queue.h"
 #include "objects/changed_ranges.h"
 #include "objects/disk_use.h"
+#include "objects/open_uploads.h"
 #include "objects/range_locks.h"
 #include "objects/reply_shares.h"
 #include "objects/stores.h"
-#include "objects/upload_room.h"
-#include "objects/upload_times.h"
 #include "store/fid.h"
 #include "store/object_map.h"
 
@@ -215,14 +214,7 @@ public:
     // time of their newest reply.
     Duration service_time() const { return service_before_ + (reactor_.now() - opened_at_); }
 
-    UploadTimes& upload_times() { return upload_times_; }
-    // Of the uploads to tape pools.
-    UploadRoom& upload_room() { return upload_room_; }
-    // The upload was committed or removed.
-    void upload_gone(store::Fid fid) {
-        upload_times_.gone(fid);
-        upload_room_.gone(fid);
-    }
+    OpenUploads& uploads() { return uploads_; }
 
 private:
     void let_go();
@@ -249,8 +241,7 @@ private:
     ScrubProgress scrub_;
     MetDamage met_damage_;
     std::uint64_t fids_made_ = 0;
-    UploadTimes upload_times_;
-    UploadRoom upload_room_;
+    OpenUploads uploads_{use_};
 };
 
 }  // namespace fopd::objects

@@ -50,6 +50,24 @@ void QuotaAccount::put_back(Amount amount) {
     ENSURE(objects >= amount.objects);
 }
 
+bool QuotaAccount::promise(std::uint64_t blocks) {
+    if (blocks == 0) return true;
+    std::uint64_t now = promised_blocks_.load(std::memory_order_relaxed);
+    do {
+        if (now + blocks < now || !blocks_.fits(now + blocks)) return false;
+    } while (!promised_blocks_.compare_exchange_weak(now, now + blocks, std::memory_order_relaxed));
+    return true;
+}
+
+void QuotaAccount::add_promise(std::uint64_t blocks) {
+    promised_blocks_.fetch_add(blocks, std::memory_order_relaxed);
+}
+
+void QuotaAccount::end_promise(std::uint64_t blocks) {
+    const auto before = promised_blocks_.fetch_sub(blocks, std::memory_order_relaxed);
+    ENSURE(before >= blocks);
+}
+
 PoolQuota::~PoolQuota() {
     for (auto& bucket : buckets_) {
         std::unique_ptr<Entry> first(bucket.load());

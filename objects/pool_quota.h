@@ -50,6 +50,18 @@ public:
     // REQUIRES: the amount was taken or added.
     void put_back(Amount amount);
 
+    // Promises blocks that are to be taken later, for uploads that have begun. False, and nothing
+    // is promised: they would exceed the limit, with what is used and promised already. Promises
+    // are kept apart from the use: they refuse nothing but other promises.
+    bool promise(std::uint64_t blocks);
+    // Promises the blocks whatever the limit is.
+    void add_promise(std::uint64_t blocks);
+    // REQUIRES: they were promised.
+    void end_promise(std::uint64_t blocks);
+    std::uint64_t promised_blocks() const {
+        return promised_blocks_.load(std::memory_order_relaxed);
+    }
+
 private:
     struct Number {
         std::atomic<std::uint64_t> used = 0;
@@ -60,6 +72,7 @@ private:
     };
     Number blocks_;
     Number objects_;
+    std::atomic<std::uint64_t> promised_blocks_ = 0;
 };
 
 // The use of a pool, in total and for each owner. Any thread.

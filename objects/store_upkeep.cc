@@ -76,7 +76,7 @@ Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
 }
 
 Task<Result<void>> StoreUpkeep::give_up_uploads(HomeVolume* home) {
-    home->upload_times().mark(home->newest_fid(), now(), options_.upload_timeout);
+    home->uploads().mark(home->newest_fid(), now(), options_.upload_timeout);
     AbandonedUploads abandoned(*home, stores_.parts().reactor, options_.upload_timeout);
     store::MapVisitor* const visitor = &abandoned;
     const auto looked = co_await home->volume().map().for_each(store::KeyKind::kUpload, visitor);

@@ -19,26 +19,43 @@ Granted<> ChangeSpace::check_staging(objects::PoolId pool, std::uint64_t blocks)
     return check_room(pool, blocks);
 }
 
-Granted<> ChangeSpace::begin_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks) {
-    if (!has_tapes(pool)) return check_room(pool, blocks);
-    const auto fits = check_upload(pool, fid, blocks);
+Granted<> ChangeSpace::begin_upload(objects::PoolOwner whose, store::Fid fid,
+                                    std::uint64_t blocks) {
+    if (!has_tapes(whose.pool)) return check_room(whose.pool, blocks);
+    objects::DiskUse::Owner& owner = fop_.home().use().owner(whose);
+    const auto fits =
+        check_upload({.pool = whose.pool, .owner = &owner, .fid = fid, .blocks = blocks});
+    if (!fits) return fits;
     // At once: others may begin before this one is recorded.
-    if (fits) fop_.home().upload_room().begin(fid, blocks, fop_.reactor().now());
+    objects::OpenUploads& uploads = fop_.home().uploads();
+    uploads.expect(fid, {.owner = &owner, .left_blocks = blocks, .is_unknown = blocks == 0});
+    uploads.stay(fid, fop_.volume().space_use(), fop_.reactor().now());
     return fits;
 }
 
-Task<Granted<>> ChangeSpace::go_on_with_upload(UploadPart part) {
+Task<Granted<>> ChangeSpace::begin_upload_write(UploadPart part) {
     if (!has_tapes(part.pool)) co_return Granted<>{};
-    if (!fop_.home().upload_room().contains(part.fid)) {
-        const auto kept = co_await keep_room_again(part);
-        if (!kept) co_return kept;
+    objects::OpenUploads& uploads = fop_.home().uploads();
+    if (!uploads.expects(part.fid)) {
+        const auto expected = co_await expect_rest_of(part);
+        if (!expected) co_return expected;
     }
-    // One that waits for room is not idle.
-    fop_.home().upload_room().tries(part.fid, fop_.reactor().now());
-    co_return check_upload(part.pool, part.fid, part.blocks);
+    const auto fits = check_upload(part);
+    if (fits) {
+        upload_write_.begin(uploads, part.fid, part.blocks);
+    } else if (fits.error().status == fop::Status::kStagingFull) {
+        // One that waits for room is not idle.
+        uploads.stay(part.fid, fop_.volume().space_use(), fop_.reactor().now());
+    }
+    co_return fits;
 }
 
-Task<Granted<>> ChangeSpace::keep_room_again(UploadPart part) {
+void ChangeSpace::upload_write_begun() {
+    upload_write_.done(fop_.volume().space_use(), fop_.reactor().now());
+}
+
+// The upload began before the daemon started.
+Task<Granted<>> ChangeSpace::expect_rest_of(UploadPart part) {
     const std::uint64_t size = (part.size_bytes + objects::kBlock - 1) / objects::kBlock;
     std::uint64_t left = 0;
     if (size > 0) {
@@ -47,20 +64,29 @@ Task<Granted<>> ChangeSpace::keep_room_again(UploadPart part) {
         left = size - std::min(size, *there);
     }
     // Another write to it may have done the same meanwhile.
-    objects::UploadRoom& room = fop_.home().upload_room();
-    if (!room.contains(part.fid)) room.begin(part.fid, left, fop_.reactor().now());
+    objects::OpenUploads& uploads = fop_.home().uploads();
+    if (!uploads.expects(part.fid)) {
+        uploads.expect(part.fid,
+                       {.owner = part.owner, .left_blocks = left, .is_unknown = size == 0});
+    }
     co_return Granted<>{};
 }
 
-Granted<> ChangeSpace::check_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks) {
-    const auto fits = check_room(pool, blocks);
+Granted<> ChangeSpace::check_upload(const UploadPart& part) {
+    const auto fits = check_room(part.pool, part.blocks);
     const bool never_fits = !fits && fits.error().status == fop::Status::kNoSpace;
     if (never_fits) return fits;
-    const store::SpaceUse use = fop_.volume().space_use();
-    const std::uint64_t older =
-        fop_.home().upload_room().needed_before(fid, use.data_blocks(), fop_.reactor().now());
-    if (blocks + older <= use.room_blocks()) return {};
-    wanted_free_blocks_ = std::min(blocks + older, use.data_blocks());
+    objects::OpenUploads& uploads = fop_.home().uploads();
+    const store::SpaceUse space = fop_.volume().space_use();
+    const Instant now = fop_.reactor().now();
+    std::uint64_t others = uploads.needed_before(part.fid, space, now);
+    const objects::OpenUploads::Refused refused_part{.owner = part.owner, .blocks = part.blocks};
+    if (part.blocks + others > space.room_blocks() &&
+        uploads.make_way(part.fid, refused_part, space)) {
+        others = uploads.needed_before(part.fid, space, now);
+    }
+    if (part.blocks + others <= space.room_blocks()) return {};
+    wanted_free_blocks_ = std::min(part.blocks + others, space.data_blocks());
     return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
 }
 
@@ -86,6 +112,7 @@ Task<Granted<store::DiskRange>> ChangeSpace::allocate(std::uint32_t blocks) {
     const Waiting waiting = fop_.waits_for({.what = WaitsFor::kSpace});
     const auto range = co_await change_.allocate(blocks, fop_.wait());
     if (!range) co_return refused(why_no_space(range.error(), blocks));
+    upload_write_.took(range->count);
     co_return *range;
 }
 
@@ -118,7 +145,10 @@ Granted<> ChangeSpace::charge(objects::PoolOwner whose, objects::Amount amount,
 Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {
     const auto charged = change_.charge_holes(fid, blocks);
     if (!charged) return refused(charged.error());
-    if (charged->verdict == objects::DiskUse::Verdict::kTaken) return {};
+    if (charged->verdict == objects::DiskUse::Verdict::kTaken) {
+        upload_write_.counted(blocks.count, charged->blocks);
+        return {};
+    }
     return refused(
         why_over_quota(change_.block_owner(), {.blocks = charged->blocks}, charged->verdict));
 }

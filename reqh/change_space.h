@@ -6,6 +6,7 @@
 #include "core/task.h"
 #include "objects/disk_use.h"
 #include "objects/object_change.h"
+#include "objects/open_uploads.h"
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"
@@ -29,19 +30,23 @@ public:
     // Checks an object of a tape pool only, before its bytes are moved in vain.
     Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
     // Checks the room for an upload that begins, and counts it among those that have begun. In a
-    // tape pool an upload leaves the room that older uploads need. `blocks` is 0 if its size is
-    // unknown. As check_room().
-    Granted<> begin_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
-    // Like begin_upload(), for a write to an upload to a tape pool. An upload loses its room when
-    // it is idle for long or the daemon restarts; then this reserves room for the rest of the
-    // upload again.
+    // tape pool an upload leaves the room that others need, see objects::OpenUploads. `blocks` is 0
+    // if its size is unknown. As check_room().
+    Granted<> begin_upload(objects::PoolOwner whose, store::Fid fid, std::uint64_t blocks);
+    // Like begin_upload(), for a write to an upload. The upload has the room from now on until
+    // upload_write_begun() or give_back(). REQUIRES: the upload is not removed meanwhile.
     struct UploadPart {
         objects::PoolId pool = 0;
+        objects::DiskUse::Owner* owner = nullptr;
         store::Fid fid{};
         std::uint64_t size_bytes = 0;  // Of the whole upload, as was announced; 0: unknown.
         std::uint64_t blocks = 0;      // Of the write.
     };
-    Task<Granted<>> go_on_with_upload(UploadPart part);
+    Task<Granted<>> begin_upload_write(UploadPart part);
+    // Called in the reactor turn in which the change begins.
+    void upload_write_begun();
+    // The fop has ended, and the change has given back its blocks, if it has not begun.
+    void give_back() { upload_write_.give_back(); }
     // With kStagingFull: how many free blocks the disk should have.
     std::uint64_t wanted_free_blocks() const { return wanted_free_blocks_; }
     // A disk lacks so many blocks, or room for records, for an object of the pool.
@@ -63,8 +68,8 @@ public:
 
 private:
     bool has_tapes(objects::PoolId pool) const;
-    Task<Granted<>> keep_room_again(UploadPart part);
-    Granted<> check_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
+    Task<Granted<>> expect_rest_of(UploadPart part);
+    Granted<> check_upload(const UploadPart& part);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                            objects::DiskUse::Verdict verdict);
@@ -73,6 +78,7 @@ private:
     objects::ObjectChange& change_;
     RefusalWords& words_;
     std::uint64_t wanted_free_blocks_ = 0;
+    objects::OpenUploads::Write upload_write_;
 };
 
 }  // namespace fopd::reqh

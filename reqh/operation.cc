@@ -73,6 +73,7 @@ void Operation::arrive_at(const Site& site) {
 // Nothing of it is in any list of the locality any more.
 void Operation::leave() {
     change_.give_back();
+    space_.give_back();
     change_.clear();
     work_.staged.clear();
     reading_.unlink();

@@ -56,12 +56,12 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     const auto within_quota = operation->space().check_quota(owner, {.blocks = blocks});
     if (!within_quota) co_return operation->refuse(within_quota.error());
     const store::Fid fid = operation->home().make_fid();
-    const auto fits = operation->space().begin_upload(*pool, fid, blocks);
+    const auto fits = operation->space().begin_upload(owner, fid, blocks);
     if (!fits) co_return operation->refuse(fits.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) {
-        operation->home().upload_gone(fid);
+        operation->home().uploads().gone(fid);
         co_return operation->refuse(room.error());
     }
 
@@ -80,7 +80,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     operation->put_reply({.type = operation->request().type, .fid = fid});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) {
-        operation->home().upload_gone(fid);
+        operation->home().uploads().gone(fid);
         co_return operation->refuse(receipt.error());
     }
     co_return fop::Reply{.body = fop::UploadBeginReply{.fid = objects::fop_fid(fid)}};
@@ -94,18 +94,24 @@ namespace {
 ChangeSpace::UploadPart part_of_upload(const Operation& operation, store::Fid fid,
                                        std::uint64_t blocks) {
     const store::Object& upload = operation.object();
-    return {.pool = upload.pool, .fid = fid, .size_bytes = upload.size_bytes, .blocks = blocks};
+    return {.pool = upload.pool,
+            .owner = &operation.home().use().owner(objects::owner_of(upload)),
+            .fid = fid,
+            .size_bytes = upload.size_bytes,
+            .blocks = blocks};
 }
 
-// Whether the caller may write to the upload, checked before its bytes are pulled.
+// Whether the caller may write to the upload, checked before its bytes are pulled. The room for
+// them is the write's from then on. The upload does not go before that is known.
 Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
                                          std::uint64_t blocks) {
-    const auto checked =
-        co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
+    auto allowed = co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
+    if (allowed) {
+        const auto part = part_of_upload(*operation, fid, blocks);
+        allowed = co_await operation->space().begin_upload_write(part);
+    }
     operation->unlock();
-    if (!checked) co_return checked;
-    const auto part = part_of_upload(*operation, fid, blocks);
-    co_return co_await operation->space().go_on_with_upload(part);
+    co_return allowed;
 }
 
 // REQUIRES: the upload is loaded, and its blocks are locked.
@@ -123,6 +129,7 @@ Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writ
         [[maybe_unused]] const auto ended = co_await operation->io().wait();
         co_return refused(begun.error());
     }
+    operation->space().upload_write_begun();
     co_return co_await operation->finish_change(data);
 }
 
@@ -153,19 +160,18 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
         .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, needed);
     if (!locked) co_return operation->refuse(locked.error());
-    operation->home().upload_times().written(fid, operation->reactor().now());
+    operation->home().uploads().written(fid, operation->reactor().now());
     if (is_empty) {
         co_return fop::Reply{.body =
                                  fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
     }
     if (!write.source) {
         const auto part = part_of_upload(*operation, fid, blocks.count);
-        const auto goes_on = co_await operation->space().go_on_with_upload(part);
+        const auto goes_on = co_await operation->space().begin_upload_write(part);
         if (!goes_on) co_return operation->refuse(goes_on.error());
     }
     const auto receipt = co_await write_upload(operation, &writer);
     if (!receipt) co_return operation->refuse(receipt.error());
-    operation->home().upload_room().written(fid, blocks.count);
     co_return fop::Reply{.body = fop::UploadWriteReply{.receipt = *receipt}};
 }
 
@@ -246,7 +252,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     operation->put_reply({.type = operation->request().type, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
-    operation->home().upload_gone(fid);
+    operation->home().uploads().gone(fid);
     co_return fop::UploadCommitReply{.version = object.version, .receipt = *receipt};
 }
 
@@ -301,7 +307,7 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     operation->change().remove(fid);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
-    operation->home().upload_gone(fid);
+    operation->home().uploads().gone(fid);
     co_return fop::Reply{.body = fop::UploadAbortReply{}};
 }
 

@@ -206,6 +206,34 @@ TEST_CASE("library returned: who reads nothing, or little, does not keep an obje
     CHECK_FALSE(returned.contains(two));
 }
 
+TEST_CASE("library returned: the number of objects, and of readers of each, is bounded",
+          "[library]") {
+    ReturnedObjects returned;
+    const store::Fid one = returned_fid(0);
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, {});
+    for (std::size_t i = 0; i <= ReturnedObjects::kReadersMax; ++i) {
+        returned.add_reader(one, client_of(static_cast<std::uint8_t>(i + 1)));
+    }
+    // One of the readers is not known, so the object stays for it.
+    for (std::size_t i = 0; i <= ReturnedObjects::kReadersMax; ++i) {
+        const store::ClientId reader = client_of(static_cast<std::uint8_t>(i + 1));
+        CHECK_FALSE(returned.note_read(one, reader, 100, Instant{31s}));
+    }
+    CHECK(returned.contains(one));
+    returned.end(*returned.next_due());
+    CHECK_FALSE(returned.contains(one));
+
+    for (std::size_t i = 0; i < ReturnedObjects::kObjectsMax; ++i) {
+        returned.add({.fid = returned_fid(i), .size_bytes = 1, .until = Instant{30s}}, {});
+    }
+    const store::Fid other = returned_fid(ReturnedObjects::kObjectsMax);
+    returned.add({.fid = other, .size_bytes = 1, .until = Instant{30s}}, {});
+    CHECK_FALSE(returned.contains(other));
+    returned.end(*returned.next_due());
+    returned.add({.fid = other, .size_bytes = 1, .until = Instant{30s}}, {});
+    CHECK(returned.contains(other));
+}
+
 TEST_CASE("library returned: the time that is over is that of the given object", "[library]") {
     const store::Fid one = returned_fid(1);
     const store::Fid two = returned_fid(2);
@@ -332,6 +360,23 @@ TEST_CASE("library returned: a recall goes on when another that has kept room is
     CHECK(narrow.goes_on());
     REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
     CHECK(stage.is_released(fids[0]));
+}
+
+TEST_CASE("library returned: a recall goes on when the time of room kept for another is over",
+          "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    const Instant kept_at = stage.world.now();
+    REQUIRE(stage.at_home(fids[0], keep_room_for(&narrow, fids[0])).has_value());
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    stage.run_for(after(kept_at, 179s) - stage.world.now());
+    REQUIRE(stage.is_released(fids[1]));
+    REQUIRE_FALSE(narrow.is_on_its_way());
+
+    stage.run_for(1s);
+    CHECK(narrow.goes_on());
+    REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
 }
 
 TEST_CASE("library returned: a slow reader gets all of what came back for it", "[library]") {

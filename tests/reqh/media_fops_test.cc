@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,31 @@ TEST_CASE("reqh tape: cartridges are listed by barcode, as many as fit", "[reqh]
     CHECK(std::ranges::is_sorted(barcodes));
     // New ones are looked for at the beginning of a list.
     CHECK(tape.library->looks == 1);
+}
+
+TEST_CASE("reqh tape: a cartridge is listed with the bytes of the copies that objects have",
+          "[reqh]") {
+    TapeStage tape;
+    tape.library->cartridges.push_back({.barcode = "TAPE01L9", .vsn = "TAPE01", .generation = 1});
+    const auto bytes_of_it = [&tape] {
+        const FakeFop& fop = tape.call("media", fop::Media{});
+        REQUIRE(fop.status() == fop::Status::kDone);
+        const auto entries = fop::read_media(fop.answer->payload);
+        REQUIRE(entries.has_value());
+        REQUIRE(entries->size() == 1);
+        return std::array{entries->front().live_bytes, entries->front().dead_bytes};
+    };
+    CHECK(bytes_of_it() == std::array<std::uint64_t, 2>{0, 0});
+    // On disks of both localities.
+    const fop::Fid fid = tape.object_on_tape(0);
+    tape.object_on_tape(1);
+    CHECK(bytes_of_it() == std::array<std::uint64_t, 2>{2 * kBytes, 0});
+    REQUIRE(tape.status_of("delete", fop::Delete{.fid = fid}) == fop::Status::kDone);
+    CHECK(bytes_of_it() == std::array<std::uint64_t, 2>{kBytes, kBytes});
+
+    // What an earlier label had is gone.
+    tape.library->cartridges.front().generation = 2;
+    CHECK(bytes_of_it() == std::array<std::uint64_t, 2>{0, 0});
 }
 
 TEST_CASE("reqh tape: while the library is not open that is said at once", "[reqh]") {

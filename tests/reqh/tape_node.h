@@ -49,21 +49,22 @@ class TapeStage {
 public:
     TapeStage()
         : stage({.localities = 2, .disks = 2, .cold_quota_blocks = 100'000, .library = &door}) {
-        door = {.service = nullptr,
-                .reactor = &stage.stores(1).parts().reactor,
-                .gate = &gate,
-                .stagings = {}};
-        library = std::make_unique<FakeLibrary>(*door.reactor);
-        door.service = library.get();
-        for (const std::uint32_t locality : {0U, 1U}) {
-            stagings.push_back(std::make_unique<FakeStaging>(stage.stores(locality)));
-            door.stagings.push_back(stagings.back().get());
-        }
+        connect();
     }
     ~TapeStage() {
         // Nobody waits for the staging when it goes.
         for (const std::uint32_t locality : {0U, 1U}) stage.handler(locality).drain();
         stage.run_for(1s);
+    }
+
+    // The node loses its power, and starts again.
+    void restart() {
+        door.service = nullptr;
+        door.stagings.clear();
+        stagings.clear();
+        library.reset();
+        stage.restart();
+        connect();
     }
 
     // An object on a disk: the first disk is at locality 0, the second at 1.
@@ -105,6 +106,17 @@ public:
     StoreStage stage;
 
 private:
+    void connect() {
+        door.reactor = &stage.stores(1).parts().reactor;
+        door.gate = &gate;
+        library = std::make_unique<FakeLibrary>(*door.reactor);
+        door.service = library.get();
+        for (const std::uint32_t locality : {0U, 1U}) {
+            stagings.push_back(std::make_unique<FakeStaging>(stage.stores(locality)));
+            door.stagings.push_back(stagings.back().get());
+        }
+    }
+
     std::uint32_t files_ = 0;
 };
 

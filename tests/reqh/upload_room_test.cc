@@ -2,15 +2,20 @@
 // those that have no room are told so, and the oldest goes on. Method: as tape_fops_test.cc, with a
 // staging on which nothing can be released.
 
-#include "objects/upload_room.h"
-
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "objects/disk_use.h"
 #include "objects/fids.h"
+#include "objects/open_uploads.h"
+#include "objects/pool_quota.h"
+#include "reqh/write_plan.h"
 #include "tests/catch.h"
 #include "tests/reqh/tape_node.h"
 
@@ -20,16 +25,17 @@ namespace {
 
 constexpr std::uint64_t kPartBlocks = 64;
 
-FakeFop& try_begin(TapeStage& tape, std::uint64_t blocks) {
+FakeFop& try_begin(TapeStage& tape, std::uint64_t blocks, std::string_view who = "alice") {
     FopSpec spec{
         .type = type_of("upload_begin"),
         .body = fop::UploadBegin{.size_bytes = blocks * kBlock, .slot = tape.stage.slot(1)}};
     spec.pool = "cold";
+    spec.principal = who;
     return tape.stage.call(std::move(spec));
 }
 
-fop::Fid begin_cold(TapeStage& tape, std::uint64_t blocks) {
-    const FakeFop& begun = try_begin(tape, blocks);
+fop::Fid begin_cold(TapeStage& tape, std::uint64_t blocks, std::string_view who = "alice") {
+    const FakeFop& begun = try_begin(tape, blocks, who);
     INFO(begun.answer->words);
     REQUIRE(begun.status() == fop::Status::kDone);
     return std::get<fop::UploadBeginReply>(begun.answer->body).fid;
@@ -37,24 +43,58 @@ fop::Fid begin_cold(TapeStage& tape, std::uint64_t blocks) {
 
 enum class Carried : std::uint8_t { kInline, kInMemory };
 
-fop::Status write_part(TapeStage& tape, fop::Fid fid, std::uint64_t first, std::uint64_t count,
-                       Carried carried = Carried::kInMemory) {
-    const Bytes bytes = pattern(count * kBlock, first + 1);
-    const fop::Range range{.offset = first * kBlock, .length = bytes.size()};
-    const auto checksums = checksums_of({range}, bytes);
-    fop::UploadWrite body{
-        .fid = fid,
-        .range = range,
-        .checksums = fop::List<std::uint32_t>(checksums.data(), checksums.size())};
-    FopSpec spec{.type = type_of("upload_write")};
-    if (carried == Carried::kInMemory) {
-        body.source.emplace();
-        spec.source = bytes;
-    } else {
-        spec.payload_bytes = bytes;
+// A write of an upload. It outlives the fop, whose lists are its own.
+class Part {
+public:
+    Part(std::uint64_t first, std::uint64_t count)
+        : bytes_(pattern(count * kBlock, first + 1)),
+          range_{.offset = first * kBlock, .length = bytes_.size()},
+          checksums_(checksums_of({range_}, bytes_)) {}
+
+    FopSpec spec(fop::Fid fid, Carried carried) const {
+        fop::UploadWrite body{
+            .fid = fid,
+            .range = range_,
+            .checksums = fop::List<std::uint32_t>(checksums_.data(), checksums_.size())};
+        FopSpec spec{.type = type_of("upload_write")};
+        if (carried == Carried::kInMemory) {
+            body.source.emplace();
+            spec.source = bytes_;
+        } else {
+            spec.payload_bytes = bytes_;
+        }
+        spec.body = body;
+        return spec;
     }
-    spec.body = body;
-    return tape.stage.call(spec).status();
+    // Each piece that the server pulls takes a second.
+    FopSpec slow(fop::Fid fid) const {
+        FopSpec spec = this->spec(fid, Carried::kInMemory);
+        spec.transfer_time = 1s;
+        return spec;
+    }
+
+private:
+    const Bytes bytes_;
+    const fop::Range range_;
+    const std::vector<std::uint32_t> checksums_;
+};
+
+fop::Status write_part(TapeStage& tape, fop::Fid fid, std::uint64_t first, std::uint64_t count,
+                       Carried carried = Carried::kInMemory, std::string_view who = "alice") {
+    const Part part(first, count);
+    FopSpec spec = part.spec(fid, carried);
+    spec.principal = who;
+    return tape.stage.call(std::move(spec)).status();
+}
+
+// All that an upload lacks.
+void write_rest(TapeStage& tape, fop::Fid fid, std::uint64_t from, std::uint64_t blocks,
+                std::string_view who = "alice") {
+    for (std::uint64_t at = from; at < blocks; at += kPartBlocks) {
+        CAPTURE(at, blocks);
+        const std::uint64_t count = std::min(kPartBlocks, blocks - at);
+        REQUIRE(write_part(tape, fid, at, count, Carried::kInMemory, who) == fop::Status::kDone);
+    }
 }
 
 std::uint64_t room_of(TapeStage& tape) {
@@ -63,44 +103,197 @@ std::uint64_t room_of(TapeStage& tape) {
 
 }  // namespace
 
+namespace {
+
+// The uploads of a disk with 800 blocks, all of them free.
+class Uploads {
+public:
+    static store::Fid fid(std::uint64_t number) { return {.high = 1, .low = number}; }
+
+    void begin(std::uint64_t number, std::uint64_t blocks, std::string_view who = "alice") {
+        objects::DiskUse::Owner& owner = use.owner({.pool = 1, .owner = who});
+        uploads.expect(fid(number),
+                       {.owner = &owner, .left_blocks = blocks, .is_unknown = blocks == 0});
+        stay(number);
+    }
+    void stay(std::uint64_t number) { uploads.stay(fid(number), space, now); }
+    void write(std::uint64_t number, std::uint64_t blocks, std::uint64_t added) {
+        objects::OpenUploads::Write write;
+        write.begin(uploads, fid(number), blocks);
+        write.took(blocks);
+        write.counted(blocks, added);
+        write.done(space, now);
+    }
+    std::uint64_t needed_before(std::uint64_t number) {
+        return uploads.needed_before(fid(number), space, now);
+    }
+    bool make_way(std::uint64_t number, std::uint64_t blocks, std::string_view who) {
+        const objects::OpenUploads::Refused refused{.owner = &use.owner({.pool = 1, .owner = who}),
+                                                    .blocks = blocks};
+        return uploads.make_way(fid(number), refused, space);
+    }
+
+    objects::DiskUse use{store::PoolShares{}};
+    objects::OpenUploads uploads{use};
+    store::SpaceUse space{.total_blocks = 800, .free_blocks = 800};
+    Instant now{Duration{100s}};
+};
+
+}  // namespace
+
 TEST_CASE("reqh upload room: what older uploads need is kept, unless they are idle", "[reqh]") {
-    const auto fid = [](std::uint64_t number) { return store::Fid{.high = 1, .low = number}; };
-    const Instant begin{Duration{100s}};
-    objects::UploadRoom room;
-    room.begin(fid(1), 100, begin);
-    room.begin(fid(2), 50, begin);
-    CHECK(room.needed_before(fid(1), 800, begin) == 0);
-    CHECK(room.needed_before(fid(2), 800, begin) == 100);
-    CHECK(room.needed_before(fid(3), 800, begin) == 150);
-    room.written(fid(1), 60);
-    room.written(fid(2), 50);
-    CHECK(room.needed_before(fid(3), 800, begin) == 40);
+    Uploads room;
+    room.begin(1, 100);
+    room.begin(2, 50);
+    CHECK(room.needed_before(1) == 0);
+    CHECK(room.needed_before(2) == 100);
+    CHECK(room.needed_before(3) == 150);
+    room.write(1, 60, 60);
+    room.write(2, 50, 50);
+    CHECK(room.needed_before(3) == 40);
     // Beyond its size.
-    room.written(fid(2), 20);
-    CHECK(room.needed_before(fid(2), 800, begin) == 40);
-    CHECK(room.needed_before(fid(3), 800, begin) == 140);
-    room.gone(fid(2));
+    room.write(2, 20, 20);
+    CHECK(room.needed_before(2) == 40);
+    CHECK(room.needed_before(3) == 140);
+    room.uploads.gone(Uploads::fid(2));
 
     // The size of these is unknown; the oldest has its part.
-    room.begin(fid(3), 0, begin);
-    room.begin(fid(4), 0, begin);
-    CHECK(room.needed_before(fid(3), 800, begin) == 40);
-    CHECK(room.needed_before(fid(4), 800, begin) == 140);
-    CHECK(room.needed_before(fid(5), 800, begin) == 140);
-    room.gone(fid(3));
-    CHECK(room.needed_before(fid(4), 800, begin) == 40);
+    room.begin(3, 0);
+    room.begin(4, 0);
+    CHECK(room.needed_before(3) == 40);
+    CHECK(room.needed_before(4) == 140);
+    CHECK(room.needed_before(5) == 140);
+    room.uploads.gone(Uploads::fid(3));
+    CHECK(room.needed_before(4) == 40);
 
-    const Instant later = after(begin, objects::UploadRoom::kIdle);
-    room.tries(fid(1), after(begin, 1s));
-    CHECK(room.needed_before(fid(9), 800, later) == 40);
-    CHECK(room.contains(fid(1)));
-    CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 0);
-    CHECK_FALSE(room.contains(fid(1)));
-    room.tries(fid(1), after(later, 1s));
-    CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 0);
-    room.begin(fid(1), 30, after(later, 1s));
-    CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 30);
+    room.now = after(room.now, 1s);
+    room.stay(1);
+    room.now = after(room.now, objects::OpenUploads::kIdle - 1s);
+    CHECK(room.needed_before(9) == 40);
+    CHECK(room.uploads.keeps_room(Uploads::fid(1)));
+    room.now = after(room.now, 1s);
+    CHECK(room.needed_before(9) == 0);
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(1)));
+    // It gets on again.
+    room.write(1, 10, 10);
+    CHECK(room.needed_before(9) == 30);
 }
+
+TEST_CASE("reqh upload room: blocks that a write has taken or is about to take count once",
+          "[reqh]") {
+    Uploads room;
+    room.begin(1, 100);
+    room.begin(2, 0);
+    objects::OpenUploads::Write older;
+    older.begin(room.uploads, Uploads::fid(1), 60);
+    CHECK(room.needed_before(2) == 100);
+    older.took(40);
+    CHECK(room.needed_before(2) == 60);
+
+    // Of a younger one, only the write in progress counts.
+    objects::OpenUploads::Write younger;
+    younger.begin(room.uploads, Uploads::fid(2), 30);
+    CHECK(room.needed_before(1) == 20 + 30);
+    younger.took(30);
+    CHECK(room.needed_before(1) == 20);
+
+    SECTION("the change begins") {
+        older.took(20);
+        older.counted(60, 60);
+        CHECK(room.needed_before(2) == 40);
+        older.done(room.space, room.now);
+        CHECK(room.needed_before(2) == 40);
+    }
+    SECTION("the change does not begin") {
+        older.took(20);
+        older.counted(60, 60);
+        older.give_back();
+        CHECK(room.needed_before(2) == 100);
+    }
+    SECTION("the bytes do not come") {
+        older.give_back();
+        CHECK(room.needed_before(2) == 100);
+    }
+    SECTION("the upload goes before its write ends") {
+        room.uploads.gone(Uploads::fid(1));
+        older.took(20);
+        older.counted(60, 60);
+        older.give_back();
+        CHECK(room.needed_before(2) == 0);
+    }
+    younger.give_back();
+    CHECK(room.needed_before(1) == 0);
+}
+
+TEST_CASE("reqh upload room: only new blocks are progress", "[reqh]") {
+    Uploads room;
+    room.begin(1, 100);
+    room.write(1, 10, 10);
+    CHECK(room.needed_before(2) == 90);
+    for (int i = 0; i < 3; ++i) {
+        room.write(1, 10, 0);
+        CHECK(room.needed_before(2) == 90);
+        room.now = after(room.now, 20s);
+    }
+    CHECK(room.needed_before(2) == 0);
+    room.write(1, 10, 0);
+    CHECK(room.needed_before(2) == 0);
+    room.write(1, 10, 1);
+    CHECK(room.needed_before(2) == 89);
+}
+
+TEST_CASE("reqh upload room: the room that is kept for an owner is within its quota", "[reqh]") {
+    Uploads room;
+    const auto quota = std::make_shared<objects::PoolQuota>();
+    room.use.join(1, quota);
+    quota->account_of("alice").set_limit(
+        {.blocks = 150, .objects = objects::QuotaAccount::kUnlimited});
+    room.begin(1, 100);
+    room.begin(2, 100);
+    CHECK(room.needed_before(3) == 100);
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(2)));
+    room.begin(3, 100, "bob");
+    CHECK(room.needed_before(4) == 200);
+    room.write(1, 60, 60);
+    // What it has written counts for the owner; here nothing was taken.
+    room.stay(2);
+    CHECK(room.needed_before(4) == 40 + 100 + 100);
+    CHECK(quota->account_of("alice").promised_blocks() == 140);
+    room.uploads.gone(Uploads::fid(1));
+    room.uploads.gone(Uploads::fid(2));
+    CHECK(quota->account_of("alice").promised_blocks() == 0);
+}
+
+TEST_CASE("reqh upload room: who keeps more than a fair part makes way for others", "[reqh]") {
+    Uploads room;
+    room.begin(1, 300);
+    room.begin(2, 300);
+    // The same owner is not helped, nor one that would not fit even then.
+    CHECK_FALSE(room.make_way(3, 250, "alice"));
+    CHECK_FALSE(room.make_way(3, 501, "bob"));
+    CHECK(room.needed_before(3) == 600);
+    CHECK(room.make_way(3, 250, "bob"));
+    CHECK(room.needed_before(3) == 300);
+    room.begin(3, 250, "bob");
+    CHECK(room.needed_before(1) == 0);
+    CHECK(room.needed_before(2) == 300 + 250);
+    // What is left is no more than a fair part.
+    CHECK_FALSE(room.make_way(4, 300, "bob"));
+}
+
+TEST_CASE("reqh upload room: the number of uploads that keep room is bounded", "[reqh]") {
+    Uploads room;
+    room.space.free_blocks = 10'000;
+    for (std::uint64_t i = 1; i <= objects::OpenUploads::kKeepingMax; ++i) room.begin(i, 1);
+    room.begin(5000, 1);
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(5000)));
+    CHECK(room.needed_before(6000) == objects::OpenUploads::kKeepingMax);
+    room.uploads.gone(Uploads::fid(7));
+    room.stay(5000);
+    CHECK(room.uploads.keeps_room(Uploads::fid(5000)));
+}
+
+// -- with a node --
 
 TEST_CASE("reqh upload room: an upload begins only if those that have begun can end", "[reqh]") {
     TapeStage tape;
@@ -163,7 +356,7 @@ TEST_CASE("reqh upload room: of uploads of unknown size the oldest goes on", "[r
         REQUIRE(status == fop::Status::kDone);
         at += part;
     }
-    const std::uint64_t end = at + data_blocks / (2 * objects::UploadRoom::kUnknownPart);
+    const std::uint64_t end = at + data_blocks / (2 * objects::OpenUploads::kUnknownPart);
     for (std::uint64_t next = at + part; next < end; next += part) {
         REQUIRE(write_part(tape, begun[0], next, part, carried) == fop::Status::kDone);
         CHECK(write_part(tape, begun[1], at, part, carried) == fop::Status::kStagingFull);
@@ -211,6 +404,131 @@ TEST_CASE("reqh upload room: an upload that goes on after a pause keeps room for
         const std::uint64_t count = std::min(kPartBlocks, blocks - written);
         REQUIRE(write_part(tape, older, written, count) == fop::Status::kDone);
         written += count;
+    }
+}
+
+TEST_CASE("reqh upload room: two writes of an upload in flight do not take what an older one needs",
+          "[reqh]") {
+    constexpr std::uint64_t kWindowBlocks = 256;
+    TapeStage tape;
+    const std::uint64_t blocks = room_of(tape) / 2;
+    const fop::Fid older = begin_cold(tape, blocks);
+    const fop::Fid younger = begin_cold(tape, 0);
+    std::uint64_t at = 0;
+    // Until there is room for one window.
+    for (; room_of(tape) >= blocks + kWindowBlocks + 2 * kPartBlocks; at += kPartBlocks) {
+        REQUIRE(write_part(tape, younger, at, kPartBlocks) == fop::Status::kDone);
+    }
+    std::deque<Part> windows;
+    for (const std::uint64_t first : {at, at + kWindowBlocks}) {
+        windows.emplace_back(first, kWindowBlocks);
+    }
+    // One whose bytes do not come takes nothing.
+    FopSpec failing = windows.front().slow(younger);
+    failing.failing_transfer = 0;
+    CHECK(tape.stage.call(std::move(failing)).status() != fop::Status::kDone);
+
+    std::array<const FakeFop*, 2> sent{};
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+        sent[i] = &tape.stage.send(windows[i].slow(younger));
+    }
+    tape.stage.run_for(10s);
+    const auto count = [&sent](fop::Status status) {
+        return std::ranges::count_if(
+            sent, [status](const FakeFop* each) { return each->status() == status; });
+    };
+    CHECK(count(fop::Status::kDone) == 1);
+    CHECK(count(fop::Status::kStagingFull) == 1);
+    CHECK(room_of(tape) >= blocks);
+    write_rest(tape, older, 0, blocks);
+}
+
+TEST_CASE("reqh upload room: blocks of a write in flight are not counted twice", "[reqh]") {
+    constexpr std::uint64_t kWindowBlocks = 2 * WritePlan::kChunkBlocks;
+    TapeStage tape;
+    const fop::Fid older = begin_cold(tape, room_of(tape) - 200);
+    const fop::Fid younger = begin_cold(tape, 0);
+    const std::uint64_t before = room_of(tape);
+    const Part window(0, kWindowBlocks);
+    const FakeFop& sent = tape.stage.send(window.slow(older));
+    // Its first half has come, and is on the disk or on its way there.
+    tape.stage.run_for(1500ms);
+    REQUIRE(sent.transfers.size() == 2);
+    REQUIRE(room_of(tape) <= before - WritePlan::kChunkBlocks);
+    CHECK(write_part(tape, younger, 0, kPartBlocks) == fop::Status::kDone);
+    tape.stage.run_for(10s);
+    CHECK(sent.status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh upload room: who writes the same block again and again keeps no room", "[reqh]") {
+    TapeStage tape;
+    const std::uint64_t blocks = room_of(tape) * 3 / 5;
+    const fop::Fid same = begin_cold(tape, blocks);
+    REQUIRE(write_part(tape, same, 0, 1) == fop::Status::kDone);
+    CHECK(try_begin(tape, blocks).status() == fop::Status::kStagingFull);
+    for (int i = 0; i < 5; ++i) {
+        tape.stage.run_for(30s);
+        REQUIRE(write_part(tape, same, 0, 1) == fop::Status::kDone);
+    }
+    CHECK(try_begin(tape, blocks).status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh upload room: the uploads of one owner keep no more than its quota from others",
+          "[reqh]") {
+    TapeStage tape;
+    tape.stage.quota_of("cold").account_of("alice").set_limit(
+        {.blocks = 1000, .objects = objects::QuotaAccount::kUnlimited});
+    begin_cold(tape, 900);
+    begin_cold(tape, 900);
+    CHECK(try_begin(tape, room_of(tape) - 1000, "bob").status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh upload room: an upload larger than a fair part leaves room for other owners",
+          "[reqh]") {
+    TapeStage tape;
+    const std::uint64_t room = room_of(tape);
+    const fop::Fid large = begin_cold(tape, room * 4 / 5);
+    const std::uint64_t blocks = room * 2 / 5;
+    CHECK(try_begin(tape, blocks).status() == fop::Status::kStagingFull);
+    const fop::Fid others = begin_cold(tape, blocks, "bob");
+    std::uint64_t at = 0;
+    for (;;) {
+        REQUIRE(at < room * 4 / 5);
+        const fop::Status status = write_part(tape, large, at, kPartBlocks);
+        if (status == fop::Status::kStagingFull) break;
+        REQUIRE(status == fop::Status::kDone);
+        at += kPartBlocks;
+    }
+    CHECK(at > room / 5);
+    write_rest(tape, others, 0, blocks - kPartBlocks, "bob");
+    FopSpec abort{.type = type_of("upload_abort"), .body = fop::UploadAbort{.fid = others}};
+    abort.principal = "bob";
+    REQUIRE(tape.stage.call(std::move(abort)).status() == fop::Status::kDone);
+    tape.stage.run_for(5s);
+    CHECK(write_part(tape, large, at, kPartBlocks) == fop::Status::kDone);
+}
+
+TEST_CASE("reqh upload room: open uploads keep room again when they go on after a restart",
+          "[reqh]") {
+    TapeStage tape;
+    const std::uint64_t room = room_of(tape);
+    const std::array<std::uint64_t, 2> blocks{room * 3 / 5, room / 5};
+    const std::array<fop::Fid, 2> begun{begin_cold(tape, blocks[0]), begin_cold(tape, blocks[1])};
+    for (const fop::Fid fid : begun) {
+        REQUIRE(write_part(tape, fid, 0, kPartBlocks) == fop::Status::kDone);
+    }
+    tape.stage.run_for(1s);
+    tape.restart();
+    for (const fop::Fid fid : begun) {
+        REQUIRE(write_part(tape, fid, kPartBlocks, kPartBlocks) == fop::Status::kDone);
+    }
+    CHECK(try_begin(tape, blocks[0]).status() == fop::Status::kStagingFull);
+    for (std::size_t i = 0; i < begun.size(); ++i) {
+        write_rest(tape, begun[i], 2 * kPartBlocks, blocks[i]);
+        CHECK(tape.status_of("upload_commit", fop::UploadCommit{.fid = begun[i],
+                                                                .size_bytes = blocks[i] * kBlock,
+                                                                .blocks = blocks[i]}) ==
+              fop::Status::kDone);
     }
 }
 

@@ -1,0 +1,242 @@
+#include "objects/open_uploads.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/ensure.h"
+
+namespace fopd::objects {
+
+namespace {
+
+constexpr store::Fid kBehindAllUploads{.high = std::numeric_limits<std::uint64_t>::max(),
+                                       .low = std::numeric_limits<std::uint64_t>::max()};
+
+}  // namespace
+
+std::uint64_t OpenUploads::Upload::rest() const {
+    return expected.left_blocks - std::min(expected.left_blocks, moving_blocks);
+}
+
+OpenUploads::Upload* OpenUploads::find(store::Fid fid) {
+    const auto found = uploads_.find(fid);
+    return found == uploads_.end() ? nullptr : &found->second;
+}
+
+void OpenUploads::gone(store::Fid fid) {
+    const auto found = uploads_.find(fid);
+    if (found == uploads_.end()) return;
+    Upload& upload = found->second;
+    end_write(upload, upload.moving_blocks, upload.allocated_blocks);
+    if (upload.keeps_room) {
+        keeping_.erase({.is_behind = upload.is_behind, .fid = fid});
+        end_keeping(upload);
+    }
+    uploads_.erase(found);
+}
+
+// -- how long they have been idle --
+
+void OpenUploads::mark(store::Fid newest, Instant now, Duration enough) {
+    marks_.push_back({.newest = newest, .at = now});
+    while (marks_.size() > 1 && after(marks_[1].at, enough) <= now) marks_.pop_front();
+}
+
+bool OpenUploads::is_idle_since(store::Fid fid, Instant then) const {
+    if (marks_.empty() || marks_.front().at > then || marks_.front().newest < fid) return false;
+    const auto found = uploads_.find(fid);
+    return found == uploads_.end() || !found->second.written_at ||
+           *found->second.written_at <= then;
+}
+
+// -- the room that they need --
+
+bool OpenUploads::expects(store::Fid fid) const {
+    const auto found = uploads_.find(fid);
+    return found != uploads_.end() && found->second.expected.owner != nullptr;
+}
+
+void OpenUploads::expect(store::Fid fid, const Expected& expected) {
+    ENSURE(expected.owner != nullptr);
+    ENSURE(!expects(fid));
+    uploads_[fid].expected = expected;
+}
+
+bool OpenUploads::keeps_room(store::Fid fid) const {
+    const auto found = uploads_.find(fid);
+    return found != uploads_.end() && found->second.keeps_room;
+}
+
+void OpenUploads::stay(store::Fid fid, const store::SpaceUse& space, Instant now) {
+    let_go_idle(now);
+    Upload* const upload = find(fid);
+    if (upload == nullptr || upload->expected.owner == nullptr) return;
+    if (!upload->keeps_room) {
+        if (keeping_.size() >= kKeepingMax) return;
+        if (!use_.promise(*upload->expected.owner, upload->expected.left_blocks)) return;
+        upload->is_behind = place_of(fid, *upload, space).is_behind;
+        upload->keeps_room = true;
+        keeping_.emplace(Place{.is_behind = upload->is_behind, .fid = fid}, upload);
+    }
+    upload->kept_until = after(now, kIdle);
+}
+
+void OpenUploads::let_go_idle(Instant now) {
+    for (auto at = keeping_.begin(); at != keeping_.end();) {
+        Upload& upload = *at->second;
+        if (upload.kept_until > now) {
+            ++at;
+            continue;
+        }
+        end_keeping(upload);
+        at = keeping_.erase(at);
+    }
+}
+
+void OpenUploads::end_keeping(Upload& upload) {
+    upload.keeps_room = false;
+    use_.end_promise(*upload.expected.owner, upload.expected.left_blocks);
+}
+
+std::uint64_t OpenUploads::needed_at(const Place& place, const store::SpaceUse& space) const {
+    std::uint64_t blocks = coming_blocks_;
+    bool has_unknown = false;
+    for (const auto& [other, upload] : keeping_) {
+        if (other >= place) break;
+        blocks += upload->rest();
+        has_unknown = has_unknown || upload->expected.is_unknown;
+    }
+    return has_unknown ? blocks + space.data_blocks() / kUnknownPart : blocks;
+}
+
+// An upload that keeps no room gets the place of its age only if it could end there beside those
+// that are before it; otherwise those that have begun in its room might not end.
+OpenUploads::Place OpenUploads::place_of(store::Fid fid, const Upload& upload,
+                                         const store::SpaceUse& space) const {
+    if (upload.keeps_room) return {.is_behind = upload.is_behind, .fid = fid};
+    const Place by_age{.fid = fid};
+    const bool fits = upload.rest() + needed_at(by_age, space) <= space.room_blocks();
+    return {.is_behind = !fits, .fid = fid};
+}
+
+std::uint64_t OpenUploads::needed_before(store::Fid fid, const store::SpaceUse& space,
+                                         Instant now) {
+    let_go_idle(now);
+    const Upload* const upload = find(fid);
+    if (upload == nullptr) return needed_at({.fid = fid}, space);
+    Place place = place_of(fid, *upload, space);
+    if (!upload->keeps_room && place.is_behind) place.fid = kBehindAllUploads;
+    return needed_at(place, space);
+}
+
+bool OpenUploads::make_way(store::Fid fid, const Refused& refused, const store::SpaceUse& space) {
+    // Only looked up, as its order depends on addresses.
+    std::map<const DiskUse::Owner*, std::uint64_t> kept{{refused.owner, 0}};
+    for (const auto& [place, upload] : keeping_) {
+        kept[upload->expected.owner] += place.is_behind ? 0 : upload->rest();
+    }
+    const std::uint64_t fair_blocks = space.data_blocks() / kept.size();
+    const Upload* const own = find(fid);
+    const Place own_place{.is_behind = own != nullptr && own->keeps_room && own->is_behind,
+                          .fid = fid};
+    std::vector<Place> too_many;
+    std::uint64_t gained_blocks = 0;
+    for (auto at = keeping_.rbegin(); at != keeping_.rend(); ++at) {
+        const auto& [place, upload] = *at;
+        const Place behind{.is_behind = true, .fid = place.fid};
+        if (place.is_behind || place >= own_place || behind < own_place) continue;
+        if (upload->expected.owner == refused.owner || upload->rest() == 0) continue;
+        std::uint64_t& of_owner = kept[upload->expected.owner];
+        if (of_owner <= fair_blocks) continue;
+        of_owner -= upload->rest();
+        gained_blocks += upload->rest();
+        too_many.push_back(place);
+    }
+    // Only if all of the refused upload fits then: one of them must be able to end.
+    const std::uint64_t wanted =
+        std::max(refused.blocks, own == nullptr ? 0 : own->rest()) + needed_at(own_place, space);
+    if (too_many.empty() || wanted - gained_blocks > space.room_blocks()) return false;
+    for (const Place& place : too_many) {
+        auto moved = keeping_.extract(place);
+        moved.mapped()->is_behind = true;
+        moved.key().is_behind = true;
+        keeping_.insert(std::move(moved));
+    }
+    return true;
+}
+
+// -- writes in progress --
+
+void OpenUploads::end_write(Upload& upload, std::uint64_t moving, std::uint64_t allocated) {
+    ENSURE(moving >= allocated);
+    ENSURE(coming_blocks_ >= moving - allocated);
+    coming_blocks_ -= moving - allocated;
+    upload.moving_blocks -= moving;
+    upload.allocated_blocks -= allocated;
+}
+
+void OpenUploads::Write::begin(OpenUploads& uploads, store::Fid fid, std::uint64_t blocks) {
+    ENSURE(uploads_ == nullptr);
+    Upload* const upload = uploads.find(fid);
+    if (upload == nullptr) return;
+    *this = Write();
+    uploads_ = &uploads;
+    fid_ = fid;
+    blocks_ = blocks;
+    upload->moving_blocks += blocks;
+    uploads.coming_blocks_ += blocks;
+}
+
+void OpenUploads::Write::took(std::uint64_t blocks) {
+    if (uploads_ == nullptr) return;
+    ENSURE(taken_blocks_ + blocks <= blocks_);
+    taken_blocks_ += blocks;
+    Upload* const upload = uploads_->find(fid_);
+    if (upload == nullptr) return;
+    upload->allocated_blocks += blocks;
+    uploads_->coming_blocks_ -= blocks;
+}
+
+void OpenUploads::Write::counted(std::uint64_t blocks, std::uint64_t added) {
+    if (uploads_ == nullptr) return;
+    ENSURE(counted_blocks_ + blocks <= taken_blocks_);
+    counted_blocks_ += blocks;
+    added_blocks_ += added;
+    Upload* const upload = uploads_->find(fid_);
+    if (upload == nullptr) return;
+    uploads_->end_write(*upload, blocks, blocks);
+    Expected& expected = upload->expected;
+    const std::uint64_t expected_blocks = std::min(expected.left_blocks, added);
+    expected.left_blocks -= expected_blocks;
+    expected_blocks_ += expected_blocks;
+    if (upload->keeps_room) uploads_->use_.end_promise(*expected.owner, expected_blocks);
+}
+
+// One that grows beyond its expected size goes on as one of unknown size.
+void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
+    if (uploads_ == nullptr) return;
+    const Write ended = std::exchange(*this, Write());
+    Upload* const upload = ended.uploads_->find(ended.fid_);
+    if (upload == nullptr) return;
+    ended.uploads_->end_write(*upload, ended.blocks_ - ended.counted_blocks_,
+                              ended.taken_blocks_ - ended.counted_blocks_);
+    if (ended.added_blocks_ > ended.expected_blocks_) upload->expected.is_unknown = true;
+    if (ended.added_blocks_ > 0) ended.uploads_->stay(ended.fid_, space, now);
+}
+
+void OpenUploads::Write::give_back() {
+    if (uploads_ == nullptr) return;
+    const Write ended = std::exchange(*this, Write());
+    Upload* const upload = ended.uploads_->find(ended.fid_);
+    if (upload == nullptr) return;
+    ended.uploads_->end_write(*upload, ended.blocks_ - ended.counted_blocks_,
+                              ended.taken_blocks_ - ended.counted_blocks_);
+    Expected& expected = upload->expected;
+    expected.left_blocks += ended.expected_blocks_;
+    if (upload->keeps_room)
+        ended.uploads_->use_.promise_again(*expected.owner, ended.expected_blocks_);
+}
+
+}  // namespace fopd::objects
