@@ -141,6 +141,7 @@ _fopctl_offer() {
         candidate=$lead$candidate
         [[ $candidate == "$current"* ]] || continue
         candidate=${candidate:kept}
+        # shellcheck disable=SC2001  # & in a replacement has a meaning in some versions of bash.
         case $quote in
             "") [[ -z $candidate ]] || COMPREPLY+=("$(printf '%q' "$candidate")") ;;
             "'") COMPREPLY+=("${candidate//"'"/"'\\''"}") ;;

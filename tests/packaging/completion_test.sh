@@ -239,7 +239,9 @@ asks() {
 
 asks "$HOME/a b" '--admin ~/"a b" device remove '
 asks "$HOME/a b" "--admin ~/a\\ b device remove "
+# shellcheck disable=SC2088  # These are names as they are typed.
 asks "~/a" '--admin "~/a" device remove '
+# shellcheck disable=SC2016
 asks '$HOME' "--admin '\$HOME' device remove "
 asks "/a:b=c" '--admin=/a:b=c device remove '
 
