@@ -25,7 +25,8 @@ namespace fopd::eh::peers {
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
-    // The number of requests to join that other daemons have taken so far. Each of them is answered.
+    // The number of requests to join that other daemons have taken so far. Each of them is
+    // answered.
     virtual std::uint64_t requests_taken() const = 0;
     // The last problem with messages to the member of this name: the address and the reason why it
     // is not reached, or the reason why it refuses them. Empty if the last message has reached it,
