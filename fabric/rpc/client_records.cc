@@ -257,7 +257,7 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
         give_back_all_unsent(share, slowest);
         slowest.on_lost();
     }
-    session.bytes_ += bytes;
+    session.bytes += bytes;
     share.unsent_bytes += bytes;
     unsent_bytes_ += bytes;
     if (!session.linked()) share.unsent.push_back(session);
@@ -266,16 +266,16 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
 
 void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
                                      std::uint64_t bytes) {
-    ENSURE(bytes <= session.bytes_);
-    session.bytes_ -= bytes;
+    ENSURE(bytes <= session.bytes);
+    session.bytes -= bytes;
     share.unsent_bytes -= bytes;
     unsent_bytes_ -= bytes;
     session.unlink();
-    if (session.bytes_ > 0) share.unsent.push_back(session);
+    if (session.bytes > 0) share.unsent.push_back(session);
 }
 
 void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& session) {
-    give_back_unsent(share, session, session.bytes_);
+    give_back_unsent(share, session, session.bytes);
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {

@@ -46,15 +46,14 @@ struct RememberedFop {
 
 // The replies of one session that wait until it can send them.
 class UnsentReplies : public core::ListNode {
-protected:
-    ~UnsentReplies() = default;
-
-private:
-    friend class ClientRecords;
+public:
     // Another session of the principal got their memory. They are not sent, and the session ends.
     virtual void on_lost() = 0;
 
-    std::uint64_t bytes_ = 0;
+    std::uint64_t bytes = 0;  // Their memory, as ClientRecords counts it.
+
+protected:
+    ~UnsentReplies() = default;
 };
 
 // The resources of a locality that one principal uses: sessions, clients that may reconnect, the
