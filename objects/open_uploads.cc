@@ -40,6 +40,9 @@ void OpenUploads::gone(store::Fid fid) {
 // -- how long they have been idle --
 
 void OpenUploads::mark(store::Fid newest, Instant now, Duration enough) {
+    // Their room is promised on all disks, and perhaps nobody begins or writes an upload on this
+    // one.
+    let_go_idle(now);
     marks_.push_back({.newest = newest, .at = now});
     while (marks_.size() > 1 && after(marks_[1].at, enough) <= now) marks_.pop_front();
 }

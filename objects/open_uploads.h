@@ -50,6 +50,7 @@ public:
 
     // Notes that all uploads up to `newest` had begun by `now`: fids increase, so that dates all
     // older uploads. Of the notes older than `enough`, only the newest is kept, so there are few.
+    // Uploads that are idle keep no room from then on.
     void mark(store::Fid newest, Instant now, Duration enough);
     // REQUIRES: the upload exists.
     void written(store::Fid fid, Instant now) { uploads_[fid].written_at = now; }

@@ -264,6 +264,27 @@ TEST_CASE("reqh upload room: the room that is kept for an owner is within its qu
     CHECK(quota->account_of("alice").promised_blocks() == 0);
 }
 
+TEST_CASE(
+    "reqh upload room: an idle upload on a disk that nobody else uses takes no quota elsewhere",
+    "[reqh]") {
+    Uploads one;
+    Uploads other;
+    const auto quota = std::make_shared<objects::PoolQuota>();
+    one.use.join(1, quota);
+    other.use.join(1, quota);
+    quota->account_of("alice").set_limit(
+        {.blocks = 150, .objects = objects::QuotaAccount::kUnlimited});
+    one.begin(1, 100);
+    other.begin(2, 100);
+    CHECK_FALSE(other.uploads.keeps_room(Uploads::fid(2)));
+
+    other.now = after(one.now, objects::OpenUploads::kIdle);
+    one.uploads.mark(Uploads::fid(1), other.now, 1h);
+    CHECK(quota->account_of("alice").promised_blocks() == 0);
+    other.stay(2);
+    CHECK(other.uploads.keeps_room(Uploads::fid(2)));
+}
+
 TEST_CASE("reqh upload room: who keeps more than a fair part makes way for others", "[reqh]") {
     Uploads room;
     room.begin(1, 300);
