@@ -47,7 +47,7 @@ struct RememberedFop {
 // The replies of one session that wait until it can send them.
 class UnsentReplies : public core::ListNode {
 protected:
-    ~UnsentReplies() = default;
+    virtual ~UnsentReplies() = default;
 
 private:
     friend class ClientRecords;
