@@ -142,8 +142,11 @@ void ClientRecords::forget_old(Instant now) {
 
 // -- fops --
 
+// A principal of which next to nothing is remembered may always have one more: several others
+// together may have used up the memory.
 bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
-    return may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
+    return share.reply_bytes < kRememberedBytes ||
+           may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
 }
 
 // The principal's own idle clients are forgotten before it is refused anything.

@@ -139,7 +139,7 @@ public:
 
     // Called when a fop that must be remembered has arrived. `is_new`: it has arrived for the first
     // time. `fop` is null if too many are remembered already for this client, or too much memory is
-    // used for its principal.
+    // used for its principal, which may always have one.
     struct Found {
         RememberedFop* fop = nullptr;
         bool is_new = false;

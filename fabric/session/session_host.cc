@@ -271,6 +271,11 @@ void SessionHost::end_of_turn() {
 }
 
 void SessionHost::settle_loans_soon() {
+    are_loans_lacked_ = true;
+    arm_loan_timer();
+}
+
+void SessionHost::arm_loan_timer() {
     if (!loan_timer_.armed()) {
         reactor_.arm(loan_timer_, after(reactor_.now(), kLoansSettledIn));
     }
@@ -281,17 +286,18 @@ void SessionHost::LoanTimer::on_time(core::Timer& timer) {
 }
 
 void SessionHost::settle_some_loans() {
+    if (next_to_settle_ == 0) are_loans_lacked_ = false;
     const std::size_t begin = std::min(next_to_settle_, sessions_.size());
     const std::size_t end =
         std::min<std::size_t>(begin + options_.loans_settled_per_pass, sessions_.size());
-    next_to_settle_ = end;
+    next_to_settle_ = end < sessions_.size() ? end : 0;
     for (std::size_t i = begin; i < end; ++i) {
         Session* const session = sessions_[i].get();
         const bool is_open = session != nullptr && session->state() == Session::State::kOpen;
         if (is_open && session->role() == Session::Role::kServer) session->settle_loans();
     }
-    if (next_to_settle_ < sessions_.size()) return settle_loans_soon();
-    next_to_settle_ = 0;
+    // A session that lacked loans in an earlier pass tries again after all others were asked.
+    if (next_to_settle_ > 0 || are_loans_lacked_) arm_loan_timer();
 }
 
 void SessionHost::bury(Session& session) {

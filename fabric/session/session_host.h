@@ -201,6 +201,7 @@ private:
     void give_back(SendBuffer& buffer);
     // Starts the timer that asks sessions to return unused loans, if other sessions lack loans.
     void settle_loans_soon();
+    void arm_loan_timer();
     void settle_some_loans();
     void end_promise(Session& session);
     void wake_waiting();
@@ -233,6 +234,8 @@ private:
     CreditLoans loans_;
     LoanTimer loan_timer_{*this};
     std::size_t next_to_settle_ = 0;  // The index of the session that the next pass begins with.
+    // Whether a session lacked loans since the last pass that began with the first session.
+    bool are_loans_lacked_ = false;
 
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;

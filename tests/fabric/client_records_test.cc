@@ -293,6 +293,28 @@ TEST_CASE("fabric clients: replies that clients do not acknowledge take no room 
     CHECK(reader.share->unsent_bytes == 10'000);
 }
 
+TEST_CASE("fabric clients: one fop of each principal is remembered, however many others there are",
+          "[fabric]") {
+    ClientRecords records(kLimits);
+    std::deque<Visitor> others;
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        Visitor& other = others.emplace_back();
+        other.come(records, 10 + i, "other" + std::to_string(i));
+        std::uint64_t count = 0;
+        while (records.remember(*other.client, count).fop != nullptr) ++count;
+        CHECK(count > 0);
+    }
+    REQUIRE(records.reply_bytes() >= kLimits.reply_bytes_max);
+
+    Visitor of_bob;
+    of_bob.come(records, 1, "bob");
+    CHECK(records.may_record(*of_bob.client, 0));
+    ask(records, of_bob, 1);
+    CHECK(records.remember(*of_bob.client, 2).fop == nullptr);
+    records.acknowledged(*of_bob.client, 2);
+    ask(records, of_bob, 2);
+}
+
 TEST_CASE("fabric clients: the numbers of recorded replies count in the principal's share",
           "[fabric]") {
     ClientRecords records(kLimits);

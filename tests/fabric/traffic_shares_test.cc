@@ -425,6 +425,48 @@ TEST_CASE("fabric loans: when they are short, few sessions are looked at in a tu
     CHECK(std::ranges::all_of(echoes, &Echoed::done));
 }
 
+TEST_CASE("fabric loans: who lacks some gets those that are returned in later passes", "[fabric]") {
+    constexpr std::size_t kKeepers = 5;
+    constexpr std::size_t kOfEach = 12;
+    constexpr std::size_t kOfLacks = 300;
+    HostOptions options = server_host_options();
+    options.fop_loans_total = 512;
+    options.loans_settled_per_pass = 2;
+    std::deque<Echoed> echoes(kKeepers * kOfEach + kOfLacks);
+    SendStage stage(options);
+    stage.ask_little();
+    // Of all sessions the first: no session of the last pass lacks loans.
+    Client& lacks = stage.add("lacks", key_of(2));
+    stage.run_for(100ms);
+    std::vector<Client*> keepers;
+    for (std::size_t i = 0; i < kKeepers; ++i) {
+        keepers.push_back(&stage.add("keeper" + std::to_string(i)));
+    }
+    stage.run_for(100ms);
+    stage.queue();
+    for (std::size_t i = 0; i < kKeepers * kOfEach; ++i) {
+        stage.ask(*keepers[i % kKeepers], echoes[i]);
+    }
+    stage.run_for(10ms);
+    stage.answer_held();
+    stage.run_for(10ms);
+    std::uint32_t kept = 0;
+    for (const SessionInfo& each : stage.sessions()) kept += each.fop_loans;
+    REQUIRE(kept > 0);
+    stage.queue();
+    for (std::size_t i = kKeepers * kOfEach; i < echoes.size(); ++i) stage.ask(lacks, echoes[i]);
+
+    stage.run_for(2s);
+
+    // A session alone may have a quarter of all loans.
+    for (const SessionInfo& each : stage.sessions()) {
+        CHECK(each.fop_loans == (each.principal == "greedy" ? options.fop_loans_total / 4 : 0));
+    }
+    stage.answer_held();
+    stage.run_for(1s);
+    CHECK(std::ranges::all_of(echoes, &Echoed::done));
+}
+
 TEST_CASE("fabric requests: many sessions of one principal leave memory to another principal",
           "[fabric]") {
     constexpr std::size_t kSessions = 10;
