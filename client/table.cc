@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,28 @@ std::size_t width_of(const std::string& text) {
     return width;
 }
 
+// Names come from servers. The library escapes the control characters below a blank only, but a
+// terminal obeys DEL and those of C1 (U+0080 to U+009F), too. They can only be in texts.
+std::string without_controls(std::string_view json) {
+    constexpr std::string_view kHexDigits = "0123456789abcdef";
+    constexpr unsigned char kLeadOfC1 = 0xc2;  // In UTF-8; the second byte is the character.
+    std::string safe;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+        const auto byte = static_cast<unsigned char>(json[i]);
+        const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+        const bool is_c1 = byte == kLeadOfC1 && next >= 0x80 && next < 0xa0;
+        if (!is_c1 && byte != 0x7f) {
+            safe += json[i];
+            continue;
+        }
+        const unsigned char control = is_c1 ? next : byte;
+        safe.append("\\u00") += kHexDigits[control >> 4];
+        safe += kHexDigits[control & 0xf];
+        if (is_c1) ++i;
+    }
+    return safe;
+}
+
 bool is_number(const std::string& text) {
     return !text.empty() && text.front() >= '0' && text.front() <= '9';
 }
@@ -70,7 +93,7 @@ bool is_column_of_numbers(const std::vector<std::vector<std::string>>& rows, std
 }  // namespace
 
 std::string dumped(const nlohmann::ordered_json& value) {
-    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return without_controls(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 std::string shown(const nlohmann::json& value) {

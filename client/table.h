@@ -11,7 +11,8 @@
 
 namespace fopd::client {
 
-// JSON in one line. Bytes that are not UTF-8 are replaced.
+// JSON in one line, safe for a terminal but for the direction of text. Bytes that are not UTF-8 are
+// replaced.
 std::string dumped(const nlohmann::ordered_json& value);
 
 // A value for people, safe for a terminal: text without quotes, lists with commas, null as "-".

@@ -25,8 +25,8 @@ namespace fopd::eh::peers {
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
-    // The number of requests to join that other daemons have taken so far. Each of them is
-    // answered.
+    // The number of requests to join that other daemons have taken so far. Each of them is answered
+    // if it is valid.
     virtual std::uint64_t requests_taken() const = 0;
     // The last problem with messages to the member of this name: the address and the reason why it
     // is not reached, or the reason why it refuses them. Empty if the last message has reached it,
@@ -126,7 +126,8 @@ public:
     std::expected<Duration, std::string> waive_majority();
 
     // A message has arrived. The sender has proved that it has the peer key, and states its name.
-    // False: the message was not taken, because the node takes part in no epochs yet, or has left.
+    // False: the message was not taken, because the node takes part in no epochs yet, or stop() was
+    // called.
     bool on_message(const Peer& from, std::span<const std::byte> message);
 
     const MemberOptions& options() const { return options_; }

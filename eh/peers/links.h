@@ -63,7 +63,8 @@ public:
     void send(const Peer& to, const Message& message) override;
     std::uint64_t requests_taken() const override { return requests_taken_; }
     std::string problem_with(const std::string& name) const override;
-    // A message from this peer has arrived: links to it try to connect at once.
+    // A message from this peer has arrived: links that have failed to connect to it try again at
+    // once, but not more often than once in a message_life.
     void heard(const std::string& name);
     std::size_t count() const { return links_.size(); }
 

@@ -83,7 +83,8 @@ enum class EventKind : std::uint8_t {
     kEvicts,     // This root evicted `name`.
     kTakesOver,  // This member has become root in place of `name`. Its view lacks `left_out`.
     kAwaits,     // This member cannot become root before one of `left_out` answers.
-    kAbdicates,  // This member is root no more: another root has committed a view.
+    // This member is root no more: another root has committed a view, or most members are silent.
+    kAbdicates,
     // The store has an older view than this member, with the number `found`; 0: it has none.
     kViewLost,
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
@@ -194,7 +195,8 @@ public:
     // Whether the member at this position is known to be ready. Known are this member, and its
     // children, each together with all members below it. REQUIRES: seated.
     bool is_ready(std::size_t position) const;
-    // The number of contributions that the member holds: its own and those of members below it.
+    // The number of contributions that the member holds: its own, and one for each child that has
+    // reported. The one of a child combines those of all members below it.
     std::size_t contributions() const;
     std::uint64_t dropped() const { return dropped_; }
     // Equal members with equal remaining times give equal hashes.

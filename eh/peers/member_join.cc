@@ -229,9 +229,9 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
             not_before = after(now, options_->grace);
         }
     }
+    send(to, Beat{});
     if (duty_->joiners.size() >= kRosterMax - view_->size()) return;
     Joiner& joiner = duty_->joiners[from.name];
-    send(to, Beat{});
     if (joiner.incarnation >= message.incarnation) return;
     joiner = {.incarnation = message.incarnation,
               .address = join.address,

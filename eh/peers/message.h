@@ -149,7 +149,7 @@ struct Join {
     EpochNumber newest = 0;
     bool operator==(const Join&) const = default;
 };
-// Whom to ask for admission instead. No name: the sender is in no view, and knows nobody to ask.
+// Whom to ask for admission instead. No name: the sender is in no view.
 struct Redirect {
     std::string root{};
     std::string root_address{};

@@ -140,6 +140,8 @@ _fopctl_offer() {
     while IFS= read -r candidate; do
         candidate=$lead$candidate
         [[ $candidate == "$current"* ]] || continue
+        # Within quotes nothing keeps the terminal from obeying these.
+        if [[ -n $quote && $candidate == *[[:cntrl:]]* ]]; then continue; fi
         candidate=${candidate:kept}
         # shellcheck disable=SC2001  # & in a replacement has a meaning in some versions of bash.
         case $quote in

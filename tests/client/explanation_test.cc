@@ -1,5 +1,5 @@
-// Goal: short times have one form, and an explanation of a load has the mean and the 99th
-// percentile of each part of its fops' time.
+// Goal: short times have one form, JSON is safe for a terminal, and an explanation of a load has
+// the mean and the 99th percentile of each part of its fops' time.
 #include "client/explanation.h"
 
 #include <nlohmann/json.hpp>
@@ -50,6 +50,13 @@ TEST_CASE("fopctl: a short time is shown in the unit that suits it", "[client]")
     CHECK(latency_of(3.21) == "3.2s");
     CHECK(latency_of(67) == "1m 7s");
     CHECK(latency_of(-1) == "-");
+}
+
+TEST_CASE("fopctl: JSON has no character that controls a terminal", "[client]") {
+    const std::string name = "a\x1b\x7f\xc2\x80\xc2\x9f\xc2\xa0\xc3\x80";
+    const std::string text = dumped({{"name", name}});
+    CHECK(text == "{\"name\":\"a\\u001b\\u007f\\u0080\\u009f\xc2\xa0\xc3\x80\"}");
+    CHECK(nlohmann::json::parse(text).at("name") == name);
 }
 
 TEST_CASE("fopctl: a load is explained by the mean and the 99th percentile of each part",

@@ -324,10 +324,10 @@ TEST_CASE("eh handler: messages are taken while a node takes part, and not befor
     CHECK_FALSE(node.handler.on_message(from, message));
 }
 
-TEST_CASE("eh handler: a view that a node is in is logged once", "[eh]") {
-    MemberOptions options;
-    options.root = {.name = "r", .address = "r"};
-    Node node(1s, options);
+namespace {
+
+// The node asks the root r for admission. Returns the view 7 of r that has it.
+View view_with(Node& node) {
     node.handler.begin();
     node.file.finish();
     REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
@@ -337,23 +337,46 @@ TEST_CASE("eh handler: a view that a node is in is logged once", "[eh]") {
     View view{.number = 7, .epoch_low = 1, .epoch_high = 1000};
     view.roster = {{.name = "r", .incarnation = 1, .address = "r", .joined = 1},
                    {.name = "a", .incarnation = incarnation, .address = "a", .joined = 7}};
-    const auto hear = [&] {
-        const std::vector<std::byte> bytes = CommittedView(view).bytes();
-        const auto size = static_cast<std::uint32_t>(bytes.size());
-        node.handler.on_message(
-            options.root,
-            encode({.view = view.number,
-                    .round = 1,
-                    .incarnation = 1,
-                    .body = ViewPart{.number = view.number, .total = size, .bytes = bytes}}));
-    };
-    hear();
-    REQUIRE(node.handler.status().view == 7);
-    hear();
+    return view;
+}
+
+void hear(Node& node, const View& view) {
+    const std::vector<std::byte> bytes = CommittedView(view).bytes();
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    node.handler.on_message(
+        {.name = "r", .address = "r"},
+        encode({.view = view.number,
+                .round = 1,
+                .incarnation = 1,
+                .body = ViewPart{.number = view.number, .total = size, .bytes = bytes}}));
+    REQUIRE(node.handler.status().view == view.number);
+}
+
+}  // namespace
+
+TEST_CASE("eh handler: what a root has said before it let a node in is no reason later", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    Node node(1s, options);
+    hear(node, view_with(node));
+    CHECK(node.handler.on_message(options.root, encode({.body = Redirect{}})));
+    node.run_for(kPatience);
+    REQUIRE(node.participant.answers.size() == 1);
+    CHECK_FALSE(node.handler.status().last_error.empty());
+    CHECK_FALSE(node.handler.status().last_error.contains("no member"));
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: a view that a node is in is logged once", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    Node node(1s, options);
+    View view = view_with(node);
+    hear(node, view);
+    hear(node, view);
     CHECK(told(node, "eh.view") == 1);
     ++view.number;
-    hear();
-    REQUIRE(node.handler.status().view == 8);
+    hear(node, view);
     CHECK(told(node, "eh.view") == 1);
     node.handler.stop();
 }

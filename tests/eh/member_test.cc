@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -441,6 +442,18 @@ TEST_CASE("eh member: one that is in no view says so to who wants to join", "[eh
     const Seen seen(member);
     REQUIRE(seen.sent<Redirect>(kThird.name) != nullptr);
     CHECK(std::get<Redirect>(seen.sent<Redirect>(kThird.name)->message.body) == Redirect{});
+}
+
+TEST_CASE("eh member: a root whose view is full answers who wants to join", "[eh]") {
+    const MemberOptions options;
+    View view = view_of_three(1);
+    while (view.roster.size() < kRosterMax) {
+        const std::string name = "m" + std::to_string(view.roster.size());
+        view.roster.push_back({.name = name, .incarnation = 5, .address = name, .joined = 1});
+    }
+    Member root = seated(options, kRoot, view);
+    root.on_message({.name = "n", .address = "n"}, as_member(0, 6, Join{.address = "n"}), kNow);
+    CHECK(Seen(root).sent<Beat>("n") != nullptr);
 }
 
 TEST_CASE("eh member: in an empty store who is in no view holds nobody up", "[eh]") {

@@ -38,6 +38,7 @@ fopctl() {
         *" ls -- a "*) printf '%s\n' abc 'a b' ;;
         *" ls -- job:"*) printf '%s\n' job:read job:write ;;
         *" ls -- two"*) printf '%s\n' 'two words:x' ;;
+        *" ls -- bell"*) printf '%s\n' bell1 $'bell\a2' ;;
         *" ls -- - "*) printf '%s\n' -rf ;;
         *" ls --pool slow -- "*) printf '%s\n' cold ;;
         *" ls "*) printf '%s\n' abc 'a b' x ;;
@@ -217,6 +218,10 @@ completes "two words:x" stat "'two w"
 completes "x" stat 'two\ words:'
 completes "x" stat '"two words":'
 completes ":x" stat '"two words"'
+# What controls a terminal is quoted so that it does not, or not offered.
+completes "bell1 \$'bell\\a2'" stat bell
+completes "bell1" stat '"bell'
+completes "bell1" stat "'bell"
 # What is not typed yet may begin with a -.
 completes "abc a\\ b x" rm -- ""
 completes "-rf" rm -- -
