@@ -63,7 +63,8 @@ std::unexpected<Problem> refused(const fabric::Answer& answer) {
     core::append_printable(problem.words, answer.words.empty()
                                               ? fop::status_row(answer.status).summary
                                               : std::string_view(answer.words));
-    // With every other status, the server has already looked for an earlier execution of the fop.
+    // With every other status, the server has already looked for an earlier execution of the fop:
+    // fabric::Client repeats a request that was put off before that.
     problem.may_be_done = answer.sent_before && answer.status == fop::Status::kMediumMissing;
     if (problem.may_be_done) problem.words += "; the change may have been made before";
     return std::unexpected(std::move(problem));

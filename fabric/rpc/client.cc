@@ -8,15 +8,11 @@
 #include <utility>
 
 #include "fop/borrowed.h"
-#include "fop/descriptor.h"
 #include "fop/hello.h"
 
 namespace fopd::fabric {
 
 namespace {
-
-// More than the credits and loans of any server.
-constexpr std::size_t kCallsMax = fop::kRequestPlaces;
 
 // The text of an error for people. An error of the operating system is described by its errno
 // alone.
@@ -29,19 +25,17 @@ std::uint64_t seed_from(core::Entropy& entropy) {
     return entropy.number();
 }
 
-// Calls `fill` with each descriptor that a body may have.
-template <typename Fill>
-void fill_descriptors(fop::RequestBody& body, Fill fill) {
-    std::visit(
-        [&fill](auto& each) {
-            if constexpr (requires { each.source; }) fill(each.source, Access::kRead);
-            if constexpr (requires { each.target; }) fill(each.target, Access::kWrite);
-        },
-        body);
-}
-
 std::unexpected<Error> failure(Errc code) {
     return std::unexpected(Error{.code = code, .context = "call"});
+}
+
+Answer unknown_outcome() {
+    return {.status = fop::Status::kOutcomeUnknown,
+            .body = {},
+            .borrowed = {},
+            .payload_bytes = 0,
+            .words = "the outcome is unknown: the server no longer has a record of the request",
+            .sent_before = true};
 }
 
 }  // namespace
@@ -58,6 +52,7 @@ Client::Client(SessionHost& host, ClientOptions options)
       options_(std::move(options)),
       jitter_(seed_from(host.entropy())),
       backoff_(options_.backoff_min),
+      pause_(*this),
       state_changed_(host.reactor()) {
     host_.entropy().fill(id_);
 }
@@ -66,6 +61,7 @@ Client::~Client() {
     for (const LaneCalls& lane : lanes_) {
         ENSURE(lane.waiting.empty());
         ENSURE(lane.sent.empty());
+        ENSURE(lane.put_off.empty());
     }
 }
 
@@ -113,6 +109,7 @@ Task<Result<void>> Client::connected(Instant deadline, Tries tries, core::Cancel
 Task<void> Client::close() {
     closing_ = true;
     disarm();
+    pause_.disarm();
     if (session_ != nullptr) {
         // Calls that were sent may have opened memory, which must be closed at once.
         if (has_sent()) {
@@ -145,25 +142,18 @@ void Client::on_open(Session& session) {
 
     for (LaneCalls& lane : lanes_) {
         core::IntrusiveList<InCalls> again;
+        while (InCalls* each = lane.put_off.pop_front()) insert(lane.sent, *each);
         while (InCalls* each = lane.sent.pop_front()) {
             auto& call = static_cast<Call&>(*each);
             if (call.given_up_) {
                 call.finish(failure(call.why_given_up_));
             } else if (!may_send_again(call, remembers)) {
-                call.finish(Answer{
-                    .status = fop::Status::kOutcomeUnknown,
-                    .body = {},
-                    .borrowed = {},
-                    .payload_bytes = 0,
-                    .words =
-                        "the outcome is unknown: the server no longer has a record of the request",
-                    .sent_before = true});
+                call.finish(unknown_outcome());
             } else {
                 again.push_back(*each);
             }
         }
-        // Sent before the calls that were never sent, so that numbers stay in order.
-        while (InCalls* each = lane.waiting.pop_front()) again.push_back(*each);
+        while (InCalls* each = lane.waiting.pop_front()) insert(again, *each);
         while (InCalls* each = again.pop_front()) lane.waiting.push_back(*each);
     }
     acknowledge(session);
@@ -179,6 +169,43 @@ bool Client::may_send_again(const Call& call, bool remembers) const {
             return host_.reactor().now() - call.first_sent_at_ <= options_.recorded_max;
     }
     return false;
+}
+
+// In the order of their numbers; calls without a number come last, in the order of their arrival.
+void Client::insert(core::IntrusiveList<InCalls>& calls, InCalls& added) {
+    const std::uint64_t id = static_cast<Call&>(added).id_;
+    const auto is_later = [id](InCalls& other) {
+        const std::uint64_t other_id = static_cast<Call&>(other).id_;
+        return id != 0 && (other_id == 0 || other_id > id);
+    };
+    if (calls.empty() || !is_later(calls.back())) return calls.push_back(added);
+    calls.insert_before_first(added, is_later);
+}
+
+// The server has put the request off, and may not have looked whether an earlier life has run it.
+// As a new request it might run twice.
+void Client::put_off(Call& call) {
+    call.close_memory();
+    call.sent_ = false;
+    static_cast<InCalls&>(call).unlink();
+    insert(calls_of(call).put_off, call);
+    if (pause_.armed()) return;
+    host_.reactor().arm(pause_, after(host_.reactor().now(), put_off_pause_));
+    put_off_pause_ = std::min(put_off_pause_ * 2, kPutOffMax);
+}
+
+void Client::send_put_off() {
+    for (LaneCalls& lane : lanes_) {
+        while (InCalls* each = lane.put_off.pop_front()) {
+            auto& call = static_cast<Call&>(*each);
+            if (may_send_again(call, true)) {
+                insert(lane.waiting, call);
+            } else {
+                call.finish(unknown_outcome());
+            }
+        }
+    }
+    if (open()) session_->wants_turn();
 }
 
 // Calls stay unchanged until the connection is gone: until then the server may access their memory.
@@ -272,6 +299,7 @@ void Client::fail_all(const Error& error) {
     for (LaneCalls& lane : lanes_) {
         while (InCalls* each = lane.sent.pop_front()) failed.push_back(*each);
         while (InCalls* each = lane.waiting.pop_front()) failed.push_back(*each);
+        while (InCalls* each = lane.put_off.pop_front()) failed.push_back(*each);
     }
     while (InCalls* each = failed.pop_front()) {
         static_cast<Call*>(each)->finish(std::unexpected(error));
@@ -356,7 +384,7 @@ bool Client::send(Session& session, Call& call) {
     call.sent_before_ = call.first_sent_at_ != kNever;
     if (!call.sent_before_) call.first_sent_at_ = now;
     static_cast<InCalls&>(call).unlink();
-    calls_of(call).sent.push_back(call);
+    insert(calls_of(call).sent, call);
     return true;
 }
 
@@ -390,6 +418,13 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
             continue;
         }
         const CallRequest& asked = call->request_;
+        const bool may_have_run =
+            call->sent_before_ && asked.type->repeat == fop::Repeat::kRecorded;
+        if (may_have_run && reply.status == fop::Status::kTryAgain) {
+            put_off(*call);
+            continue;
+        }
+        put_off_pause_ = kPutOffMin;
         if (!fop::payload_intact(reply)) {
             call->finish(failure(Errc::kCorrupt));
         } else if (reply.payload.size() > asked.reply_into.size()) {
@@ -430,7 +465,7 @@ void Client::tell_times(const Call& call, const fop::TimeSpent& at_server) const
 void Client::acknowledge(Session& session) {
     std::uint64_t oldest = next_number_ * kCallsMax;
     for (LaneCalls& lane : lanes_) {
-        for (core::IntrusiveList<InCalls>* calls : {&lane.sent, &lane.waiting}) {
+        for (core::IntrusiveList<InCalls>* calls : {&lane.sent, &lane.put_off, &lane.waiting}) {
             if (calls->empty()) continue;
             const std::uint64_t id = static_cast<Call&>(calls->front()).id_;
             if (id != 0) oldest = std::min(oldest, id);
@@ -521,55 +556,6 @@ void Client::give_up(Call& call, Errc why) {
     call.given_up_ = true;
     call.why_given_up_ = why;
     host_.reactor().arm(call, after(host_.reactor().now(), options_.let_go_max));
-}
-
-bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
-    bool opened = true;
-    TransferMachine& machine = client_.host_.machine();
-    fill_descriptors(body, [&](auto& descriptor, Access access) {
-        const bool readable = access == Access::kRead;
-        const std::span<std::byte> memory = readable ? request_.source : request_.target;
-        std::optional<RemoteMemory>& kept = open_memory_[readable ? 0 : 1];
-        if (memory.empty()) return;
-        if (!kept) {
-            const auto remote = machine.open_memory(memory, access);
-            if (!remote) {
-                opened = false;
-                return;
-            }
-            kept = *remote;
-        }
-        descriptor = fop::seal(fop::Descriptor{.use = readable ? fop::DescriptorUse::kPeerReads
-                                                               : fop::DescriptorUse::kPeerWrites,
-                                               .session = session.id(),
-                                               .operation = id_,
-                                               .address = kept->address,
-                                               .key = kept->key,
-                                               .bytes = memory.size()},
-                               session.descriptor_key());
-    });
-    return opened;
-}
-
-void Client::Call::close_memory() {
-    client_.close_memory(open_memory_);
-}
-
-void Client::close_memory(OpenMemory& memory) {
-    for (std::optional<RemoteMemory>& each : memory) {
-        if (each) host_.machine().close_memory(*each);
-        each.reset();
-    }
-}
-
-// The memory stays open, without effect, until the server has answered. False: the transport cannot
-// take it back.
-bool Client::Call::take_back_memory() {
-    for (const std::optional<RemoteMemory>& each : open_memory_) {
-        if (each && !client_.host_.machine().take_back_memory(*each)) return false;
-    }
-    client_.calls_[id_ % kCallsMax].taken_back = std::exchange(open_memory_, {});
-    return true;
 }
 
 void Client::Call::finish(Result<Answer> outcome) {

@@ -88,7 +88,9 @@ struct ClientOptions {
 // In a new session the client sends the calls in flight again. Calls that may run twice, and calls
 // whose replies the store records, may be sent to a later life of the server. All other calls are
 // sent only to the same life, which knows which of them it has run; if that life has ended, the
-// call ends with an unknown outcome.
+// call ends with an unknown outcome. A call whose reply the store records, and which the server
+// puts off when it is sent again, is repeated under its number until the server has looked for the
+// record.
 //
 // Lives on the reactor of its host.
 class Client final : SessionUser, core::Timer {
@@ -133,6 +135,8 @@ public:
     std::size_t calls_in_flight() const { return outstanding_; }
 
 private:
+    // More than the credits and loans of any server.
+    static constexpr std::size_t kCallsMax = fop::kRequestPlaces;
     // The memory of a call that is open to the server: what it may read, and what it may write.
     using OpenMemory = std::array<std::optional<RemoteMemory>, 2>;
     // A request that was sent. Its number is id % kCallsMax.
@@ -157,8 +161,25 @@ private:
     void on_end(Session& session, const Error& error, std::string_view words) override;
     void on_gone(Session& session) override;
 
+    // The pause before calls that were put off are sent again.
+    class Pause final : public core::Timer {
+    public:
+        explicit Pause(Client& client) : Timer(&on_time), client_(client) {}
+
+    private:
+        static void on_time(core::Timer& timer) {
+            static_cast<Pause&>(timer).client_.send_put_off();
+        }
+        Client& client_;
+    };
+    static constexpr Duration kPutOffMin = 10ms;
+    static constexpr Duration kPutOffMax = 1s;
+
     static void on_time(core::Timer& timer);
     void connect();
+    static void insert(core::IntrusiveList<InCalls>& calls, InCalls& added);
+    void put_off(Call& call);
+    void send_put_off();
     void give_up(Call& call, Errc why);
     void forsake(Call& call, Errc why);
     bool send(Session& session, Call& call);
@@ -190,6 +211,8 @@ private:
     bool lacks_locality_ = false;
     Duration backoff_;
     std::uint64_t reconnects_ = 0;
+    Pause pause_;
+    Duration put_off_pause_ = kPutOffMin;  // The next one; doubles until a call is answered.
 
     // The header of the open message.
     std::string job_;
@@ -203,8 +226,10 @@ private:
     std::size_t outstanding_ = 0;
     // Each lane has its own credits, so a control call never waits behind data calls.
     struct LaneCalls {
-        core::IntrusiveList<InCalls> waiting;  // Not yet sent, in the order of their numbers.
-        core::IntrusiveList<InCalls> sent;     // Sent, in the same order.
+        // Each in the order of numbers; calls that wait to be sent and have no number come last.
+        core::IntrusiveList<InCalls> waiting;
+        core::IntrusiveList<InCalls> sent;
+        core::IntrusiveList<InCalls> put_off;  // Sent again after a pause, under the same number.
     };
     static constexpr std::array kLanes{fop::Lane::kControl, fop::Lane::kData};
     LaneCalls& calls_of(const Call& call);

@@ -131,9 +131,11 @@ inline Task<void> bulk_echo(Client* client, std::string* from, std::string* into
     result->done = true;
 }
 
-inline Task<void> create(Client* client, std::string name, EchoResult* result) {
+inline Task<void> create(Client* client, std::string name, EchoResult* result,
+                         core::CancelSource* cancel = nullptr) {
     const CallRequest request{.type = &type("create"),
-                              .body = fop::Create{.name = name, .group = "staff", .slot = 1}};
+                              .body = fop::Create{.name = name, .group = "staff", .slot = 1},
+                              .cancel = cancel};
     result->answer = co_await client->call(request);
     result->done = true;
 }

@@ -270,6 +270,84 @@ TEST_CASE("fabric rpc: after a restart what the store remembers is asked again, 
     }
 }
 
+// A server in a new life that puts a change off has not looked whether its earlier life has made
+// it.
+TEST_CASE("fabric rpc: a change sent again and put off keeps its number", "[fabric]") {
+    for (const bool loses_session : {false, true}) {
+        CAPTURE(loses_session);
+        RpcStage stage;
+        Client& client = stage.connected();
+        stage.server->foms.hold = true;
+        EchoResult result;
+        stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+        stage.world.run_for(10ms);
+        REQUIRE(stage.server->foms.held.size() == 1);
+        const std::uint64_t first = stage.server->foms.held[0]->request().id;
+        stage.transport.network().block({.from = "server", .to = "client"});
+        stage.stop_server();
+        stage.transport.network().unblock({.from = "server", .to = "client"});
+        stage.start_server(2);
+        stage.server->foms.hold = true;
+        stage.world.run_for(10s);
+
+        for (int round = 0; round < 3; ++round) {
+            REQUIRE(stage.server->foms.held.size() == 1);
+            REQUIRE(stage.server->foms.held[0]->request().id == first);
+            stage.reply_to_held({.status = fop::Status::kTryAgain, .words = "not now"});
+            stage.server->foms.hold = false;
+            EchoResult other;
+            stage.client_reactor->spawn(stage.gate, echo(&client, "other", &other));
+            stage.world.run_for(5ms);
+            REQUIRE(other.text == "other");
+            REQUIRE_FALSE(result.done);
+            // It is not acknowledged by what was answered meanwhile.
+            CHECK(stage.server->server.unheard(1h).size() == 1);
+            if (loses_session) {
+                stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                                           LossNotice::kBoth);
+            }
+            stage.server->foms.hold = true;
+            stage.world.run_for(10s);
+        }
+        REQUIRE(stage.server->foms.held.size() == 1);
+        REQUIRE(stage.server->foms.held[0]->request().id == first);
+        stage.reply_to_held({.body = fop::CreateReply{.version = 1}});
+        stage.world.run_for(10ms);
+        REQUIRE(result.done);
+        CHECK(std::get<fop::CreateReply>(result.answer->body).version == 1);
+        EchoResult last;
+        stage.server->foms.hold = false;
+        stage.client_reactor->spawn(stage.gate, echo(&client, "last", &last));
+        stage.world.run_for(1s);
+        CHECK(last.text == "last");
+        CHECK(stage.server->server.unheard(1h).empty());
+    }
+}
+
+TEST_CASE("fabric rpc: a change that is put off again and again is given up at its deadline",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult result;
+    core::CancelSource cancel;
+    stage.client_reactor->spawn(stage.gate, create(&client, "once", &result, &cancel));
+    stage.world.run_for(10ms);
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(1s);
+    stage.reply_to_held({.status = fop::Status::kTryAgain, .words = "not now"});
+    stage.world.run_for(5ms);
+    REQUIRE_FALSE(result.done);
+
+    cancel.cancel();
+    stage.world.run_for(1ms);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.error().code == Errc::kCancelled);
+    CHECK(client.calls_in_flight() == 0);
+}
+
 TEST_CASE("fabric rpc: after a restart the outcome of what must not run twice is unknown",
           "[fabric]") {
     RpcStage stage;
