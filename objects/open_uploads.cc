@@ -77,13 +77,20 @@ void OpenUploads::stay(store::Fid fid, const store::SpaceUse& space, Instant now
     Upload* const upload = find(fid);
     if (upload == nullptr || upload->expected.owner == nullptr) return;
     if (!upload->keeps_room) {
-        if (keeping_.size() >= kKeepingMax) return;
+        if (has_its_places(*upload->expected.owner)) return;
         if (!use_.promise(*upload->expected.owner, upload->expected.left_blocks)) return;
         upload->is_behind = place_of(fid, *upload, space).is_behind;
         upload->keeps_room = true;
         keeping_.emplace(Place{.is_behind = upload->is_behind, .fid = fid}, upload);
     }
     upload->kept_until = after(now, kIdle);
+}
+
+// Whether the owner has as many of the kKeepingMax places as are left for others.
+bool OpenUploads::has_its_places(const DiskUse::Owner& owner) const {
+    const auto own = static_cast<std::size_t>(std::ranges::count_if(
+        keeping_, [&owner](const auto& each) { return each.second->expected.owner == &owner; }));
+    return own >= kKeepingMax - keeping_.size();
 }
 
 void OpenUploads::let_go_idle(Instant now) {

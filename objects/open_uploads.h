@@ -35,7 +35,8 @@ public:
     static constexpr Duration kIdle = 1min;
     // The part of the disk that is left to the uploads of unknown size, to all of them together.
     static constexpr std::uint64_t kUnknownPart = 8;
-    // Each check looks at all uploads that keep room. Those beyond this number keep none.
+    // Each check looks at all uploads that keep room. Those beyond this number keep none, and an
+    // owner's uploads have at most as many of these places as are left for others.
     static constexpr std::size_t kKeepingMax = 1024;
 
     // `use` outlives it.
@@ -140,6 +141,7 @@ private:
     Upload* find(store::Fid fid);
     std::uint64_t needed_at(const Place& place, const store::SpaceUse& space) const;
     Place place_of(store::Fid fid, const Upload& upload, const store::SpaceUse& space) const;
+    bool has_its_places(const DiskUse::Owner& owner) const;
     void let_go_idle(Instant now);
     void end_keeping(Upload& upload);
     void end_write(Upload& upload, std::uint64_t moving, std::uint64_t allocated);

@@ -302,16 +302,20 @@ TEST_CASE("reqh upload room: who keeps more than a fair part makes way for other
     CHECK_FALSE(room.make_way(4, 300, "bob"));
 }
 
-TEST_CASE("reqh upload room: the number of uploads that keep room is bounded", "[reqh]") {
+TEST_CASE("reqh upload room: the number of uploads that keep room is bounded, for each owner too",
+          "[reqh]") {
+    constexpr std::uint64_t kMax = objects::OpenUploads::kKeepingMax;
     Uploads room;
     room.space.free_blocks = 10'000;
-    for (std::uint64_t i = 1; i <= objects::OpenUploads::kKeepingMax; ++i) room.begin(i, 1);
-    room.begin(5000, 1);
-    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(5000)));
-    CHECK(room.needed_before(6000) == objects::OpenUploads::kKeepingMax);
-    room.uploads.gone(Uploads::fid(7));
-    room.stay(5000);
-    CHECK(room.uploads.keeps_room(Uploads::fid(5000)));
+    for (std::uint64_t i = 1; i <= kMax; ++i) room.begin(i, 1);
+    CHECK(room.uploads.keeps_room(Uploads::fid(kMax / 2)));
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(kMax / 2 + 1)));
+    CHECK(room.needed_before(6000) == kMax / 2);
+    for (std::uint64_t i = 1; i <= kMax; ++i) room.begin(1000 + i + kMax, 1, "bob");
+    CHECK(room.needed_before(6000) == kMax / 2 + kMax / 4);
+    for (std::uint64_t i = 1; i <= kMax * 3 / 8; ++i) room.uploads.gone(Uploads::fid(i));
+    room.stay(kMax);
+    CHECK(room.uploads.keeps_room(Uploads::fid(kMax)));
 }
 
 // -- with a node --
