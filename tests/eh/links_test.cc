@@ -77,13 +77,9 @@ public:
         CHECK(world.run(*links_reactor_, send_one(links.get(), &kPeer, {.body = Join{}})));
     }
     // What has arrived is answered.
-    void answer() {
-        for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
-            each->reply({.body = fop::EpochMessageReply{}});
-    }
+    void answer() { reply({.body = fop::EpochMessageReply{}}); }
     void refuse(fop::Status status, std::string_view words) {
-        for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
-            each->reply({.status = status, .words = words});
+        reply({.status = status, .words = words});
     }
     // Until the last message has come, or its answer.
     void wait() { world.run_for(100ms); }
@@ -101,6 +97,15 @@ public:
     fabric::MemTransport transport;
 
 private:
+    // In a turn of the server, as its own code would.
+    void reply(fop::Reply reply) {
+        CHECK(world.run(*server_reactor_,
+                        reply_to(std::exchange(server->foms.held, {}), std::move(reply))));
+    }
+    static Task<void> reply_to(std::vector<fabric::IncomingFop*> held, fop::Reply reply) {
+        for (fabric::IncomingFop* each : held) each->reply(reply);
+        co_return;
+    }
     static Task<void> send_one(Links* links, const Peer* to, Message message) {
         links->send(*to, message);
         co_return;

@@ -229,7 +229,8 @@ TEST_CASE("fabric rpc: what waits for its turn on loans has brought bounded byte
 }
 
 TEST_CASE("fabric rpc: what a burst of fops takes is given back within a minute", "[fabric]") {
-    constexpr std::size_t kWaiting = 3000;
+    constexpr std::size_t kClients = 3;
+    constexpr std::size_t kWaiting = kClients * 1000;
     constexpr std::size_t kKept = 1024;
     std::deque<EchoResult> results(kWaiting);
     RpcStage stage;
@@ -238,11 +239,22 @@ TEST_CASE("fabric rpc: what a burst of fops takes is given back within a minute"
     stage.server_options.fop_loans_total = 8 * kWaiting;
     stage.start_server(2);
     Client& client = stage.connected();
+    // A client has at most fop::kRequestPlaces calls in flight.
+    std::deque<ClientSide> others;
+    for (std::uint64_t i = 1; i < kClients; ++i) {
+        ClientOptions options{.server = *parse_address("mem://server:1"),
+                              .credentials = credentials(kKey)};
+        others.emplace_back(stage.transport, *stage.client_reactor, std::move(options),
+                            client_host_options("client" + std::to_string(i)), 99 + i);
+        others.back().client.start();
+    }
     TestFoms& foms = stage.server->foms;
     const Server& server = stage.server->server;
     foms.hold = foms.queue = true;
-    for (EchoResult& each : results) {
-        stage.client_reactor->spawn(stage.gate, echo(&client, "burst", &each));
+    for (std::size_t i = 0; i < kWaiting; ++i) {
+        const std::size_t turn = i % kClients;
+        Client& caller = turn == 0 ? client : others[turn - 1].client;
+        stage.client_reactor->spawn(stage.gate, echo(&caller, "burst", &results[i]));
     }
     stage.world.run_for(1s);
     REQUIRE(foms.held.size() == kWaiting);
@@ -257,6 +269,7 @@ TEST_CASE("fabric rpc: what a burst of fops takes is given back within a minute"
     EchoResult later;
     REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "later", &later)));
     CHECK(later.text == "later");
+    for (ClientSide& each : others) CHECK(stage.world.run(*stage.client_reactor, each.stop()));
 }
 
 TEST_CASE("fabric rpc: unused loans of one session are available to another", "[fabric]") {
