@@ -1,7 +1,6 @@
-#include "fabric/rpc/client.h"
-
 #include <utility>
 
+#include "fabric/rpc/client.h"
 #include "fop/descriptor.h"
 
 namespace fopd::fabric {

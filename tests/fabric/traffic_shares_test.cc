@@ -4,138 +4,14 @@
 #include <deque>
 #include <string>
 
-#include "core/virtual_world.h"
-#include "fabric/mem/mem_network.h"
 #include "tests/catch.h"
-#include "tests/fabric/rpc_stage.h"
+#include "tests/fabric/send_stage.h"
 
 namespace fopd::fabric::testing {
 
 namespace {
 
 constexpr std::size_t kStuck = 8;
-constexpr std::uint32_t kBuffers = 32;
-
-struct Echoed {
-    std::string back = std::string(9000, '?');
-    bool done = false;
-};
-
-Task<void> echo_bytes(Client* client, const std::string* text, Echoed* result) {
-    const CallRequest request{.type = fop::find_fop_type("echo"),
-                              .body = fop::Echo{},
-                              .payload = std::as_bytes(std::span(*text)),
-                              .reply_into = std::as_writable_bytes(std::span(result->back))};
-    const auto answer = co_await client->call(request);
-    result->done = answer.has_value() && answer->status == fop::Status::kDone;
-}
-
-struct BulkEchoed {
-    std::string from = "data";
-    std::string back = "....";
-    bool done = false;
-};
-
-Task<void> echo_memory(Client* client, BulkEchoed* result) {
-    const CallRequest request{.type = fop::find_fop_type("bulk_echo"),
-                              .body = fop::BulkEcho{.bytes = result->from.size()},
-                              .source = std::as_writable_bytes(std::span(result->from)),
-                              .target = std::as_writable_bytes(std::span(result->back))};
-    const auto answer = co_await client->call(request);
-    result->done = answer.has_value() && answer->status == fop::Status::kDone;
-}
-
-// A server with few buffers, and clients each on a host of its own.
-class SendStage {
-public:
-    explicit SendStage(HostOptions options = server_host_options(),
-                       const ServerOptions& server_options = {})
-        : world_(3), server_reactor_(world_.make_reactor()), reactor_(world_.make_reactor()) {
-        options.send_buffer_count = kBuffers;
-        server_.emplace(transport_, *server_reactor_,
-                        Admission{.keys = ring_of({principal("tester", {key_of(1)}),
-                                                   principal("greedy", {key_of(2)}),
-                                                   principal("greedier", {key_of(3)}),
-                                                   principal("greediest", {key_of(4)})})},
-                        options, 1, "mem://server:1", server_options);
-    }
-    ~SendStage() {
-        for (ClientSide& each : clients_) CHECK(world_.run(*reactor_, each.stop()));
-        CHECK(world_.run(*server_reactor_, server_->stop()));
-    }
-
-    Client& add(const std::string& host, const fop::Key& key = key_of(1)) {
-        return add(key, client_host_options(host));
-    }
-    Client& add(const fop::Key& key, const HostOptions& host_options) {
-        ClientOptions options;
-        options.server = *parse_address("mem://server:1");
-        options.credentials = credentials(key);
-        ClientSide& side = clients_.emplace_back(transport_, *reactor_, options, host_options,
-                                                 100 + clients_.size());
-        side.client.start();
-        return side.client;
-    }
-    void ask(Client& client, Echoed& result) {
-        reactor_->spawn(gate_, echo_bytes(&client, &text_, &result));
-    }
-    void move(Client& client, BulkEchoed& result) {
-        reactor_->spawn(gate_, echo_memory(&client, &result));
-    }
-    // From now on little is asked and much is answered: what a host that takes nothing asks still
-    // finds its way.
-    void ask_little() {
-        server_->foms.answer = std::as_bytes(std::span(answer_));
-        text_.clear();
-    }
-    void run_for(Duration time) { world_.run_for(time); }
-    MemNetwork& network() { return transport_.network(); }
-    // From now on requests are in memory until answer_held().
-    void hold() { server_->foms.hold = true; }
-    // Likewise, and they wait for their turn.
-    void queue() { server_->foms.hold = server_->foms.queue = true; }
-    void answer_held() {
-        server_->foms.hold = server_->foms.queue = false;
-        auto answer = [](TestFoms* foms) -> Task<void> {
-            for (IncomingFop* each : std::exchange(foms->held, {})) TestFoms::echo(*each);
-            co_return;
-        };
-        CHECK(world_.run(*server_reactor_, answer(&server_->foms)));
-    }
-    // Likewise, but what is answered is what ask_little() says.
-    void answer_held_with_much() {
-        server_->foms.hold = false;
-        auto answer = [](TestFoms* foms) -> Task<void> {
-            for (IncomingFop* each : std::exchange(foms->held, {})) {
-                TestFoms::echo(*each, foms->answer);
-            }
-            co_return;
-        };
-        CHECK(world_.run(*server_reactor_, answer(&server_->foms)));
-    }
-    std::size_t held() const { return server_->foms.held.size(); }
-    std::uint64_t unsent_bytes() const { return server_->server.unsent_bytes(); }
-    std::uint64_t request_bytes() const { return server_->server.request_bytes(); }
-    const ServerStatistics& counts() const { return server_->server.statistics(); }
-    std::size_t echoed() const { return server_->foms.arrived; }
-    std::vector<SessionInfo> sessions() { return server_->server.sessions(); }
-    std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
-    // That the client with this number, counted as they were added, has received.
-    std::uint64_t messages_to(std::size_t client) const {
-        return clients_[client].host.statistics().messages_in.get();
-    }
-
-private:
-    std::string text_ = std::string(8000, 'x');
-    const std::string answer_ = text_;
-    core::VirtualWorld world_;
-    MemTransport transport_{{.seed = 3, .delay = kSimulatedDelay}};
-    std::unique_ptr<core::Reactor> server_reactor_;
-    std::unique_ptr<core::Reactor> reactor_;
-    std::optional<ServerSide> server_;
-    std::deque<ClientSide> clients_;
-    core::Gate gate_;
-};
 
 }  // namespace
 
@@ -163,7 +39,7 @@ TEST_CASE("fabric send buffers: sessions that take nothing leave some to the oth
     for (std::size_t i = 0; i < unanswered.size(); ++i)
         stage.ask(*stuck[i % kStuck], unanswered[i]);
     stage.run_for(200ms);
-    REQUIRE(stage.echoed() > before + 2 * kBuffers);
+    REQUIRE(stage.echoed() > before + 2 * kSendBuffers);
     for (const Echoed& each : unanswered) REQUIRE_FALSE(each.done);
 
     // A session that was there, and one that comes now.
@@ -195,7 +71,7 @@ HostOptions generous_options() {
 // Clients of one principal, more than there are buffers, on hosts that take nothing any more.
 class Greedy {
 public:
-    static constexpr std::size_t kCount = kBuffers + 8;
+    static constexpr std::size_t kCount = kSendBuffers + 8;
     // So many answers fill what the network holds of a connection: the next message stays in its
     // buffer.
     static constexpr std::size_t kFilling = 33;
@@ -328,143 +204,6 @@ TEST_CASE("fabric credits: many sessions of one principal leave some to another 
         if (each.principal == "greedy") of_greedy += each.fop_credits;
     }
     CHECK(of_greedy > kSessions * 8 + 512 / 2);
-}
-
-TEST_CASE("fabric loans: who does not return unused ones is asked seldom", "[fabric]") {
-    HostOptions options = server_host_options();
-    options.fop_loans_total = 64;
-    std::deque<Echoed> echoes(80);
-    SendStage stage(options);
-    stage.ask_little();
-    Client& keeps = stage.add("keeps");
-    Client& lacks = stage.add("lacks", key_of(2));
-    stage.run_for(100ms);
-    stage.queue();
-    for (std::size_t i = 0; i < 20; ++i) stage.ask(keeps, echoes[i]);
-    stage.run_for(10ms);
-    stage.network().block({.from = "keeps", .to = "server"});
-    stage.answer_held();
-    stage.queue();
-    for (std::size_t i = 20; i < 80; ++i) stage.ask(lacks, echoes[i]);
-    stage.run_for(100ms);
-    const std::uint64_t before = stage.messages_to(0);
-
-    stage.run_for(10s);
-
-    std::uint32_t unused = 0;
-    for (const SessionInfo& each : stage.sessions()) {
-        if (each.principal == "tester") unused = each.fop_loans - each.fops_waiting;
-        if (each.principal == "greedy") CHECK(each.fops_waiting > each.fop_loans);
-    }
-    CHECK(unused > 0);
-    CHECK(stage.messages_to(0) - before >= 9);
-    CHECK(stage.messages_to(0) - before <= 11);
-    // When it can answer, it returns them.
-    stage.network().unblock({.from = "keeps", .to = "server"});
-    stage.run_for(2s);
-    for (const SessionInfo& each : stage.sessions()) {
-        if (each.principal == "tester") CHECK(each.fop_loans == 0);
-    }
-    stage.answer_held();
-    stage.run_for(100ms);
-    CHECK(std::ranges::all_of(echoes, &Echoed::done));
-}
-
-TEST_CASE("fabric loans: when they are short, few sessions are looked at in a turn", "[fabric]") {
-    constexpr std::size_t kKeepers = 5;
-    constexpr std::size_t kOfEach = 12;
-    constexpr std::size_t kOfLacks = 300;
-    HostOptions options = server_host_options();
-    options.fop_loans_total = 512;
-    options.loans_settled_per_pass = 2;
-    std::deque<Echoed> echoes(kKeepers * kOfEach + kOfLacks);
-    SendStage stage(options);
-    stage.ask_little();
-    std::vector<std::string> hosts;
-    std::vector<Client*> keepers;
-    for (std::size_t i = 0; i < kKeepers; ++i) {
-        hosts.push_back("keeper" + std::to_string(i));
-        keepers.push_back(&stage.add(hosts.back()));
-    }
-    Client& lacks = stage.add("lacks", key_of(2));
-    stage.run_for(100ms);
-    stage.queue();
-    for (std::size_t i = 0; i < kKeepers * kOfEach; ++i) {
-        stage.ask(*keepers[i % kKeepers], echoes[i]);
-    }
-    stage.run_for(10ms);
-    // They cannot return what they need no more.
-    for (const std::string& host : hosts) stage.network().block({.from = host, .to = "server"});
-    stage.answer_held();
-    stage.run_for(10ms);
-    std::vector<std::uint64_t> before;
-    for (std::size_t i = 0; i < kKeepers; ++i) before.push_back(stage.messages_to(i));
-    stage.queue();
-    for (std::size_t i = kKeepers * kOfEach; i < echoes.size(); ++i) stage.ask(lacks, echoes[i]);
-
-    // In less time than is between two passes.
-    std::size_t asked = 0;
-    for (int i = 0; i < 200; ++i) {
-        stage.run_for(1ms);
-        std::size_t now_asked = 0;
-        for (std::size_t each = 0; each < kKeepers; ++each) {
-            if (stage.messages_to(each) > before[each]) ++now_asked;
-        }
-        CHECK(now_asked <= asked + options.loans_settled_per_pass);
-        asked = now_asked;
-    }
-    CHECK(asked == kKeepers);
-
-    for (const std::string& host : hosts) stage.network().unblock({.from = host, .to = "server"});
-    stage.run_for(3s);
-    for (const SessionInfo& each : stage.sessions()) {
-        if (each.principal == "tester") CHECK(each.fop_loans == 0);
-    }
-    stage.answer_held();
-    stage.run_for(1s);
-    CHECK(std::ranges::all_of(echoes, &Echoed::done));
-}
-
-TEST_CASE("fabric loans: who lacks some gets those that are returned in later passes", "[fabric]") {
-    constexpr std::size_t kKeepers = 5;
-    constexpr std::size_t kOfEach = 12;
-    constexpr std::size_t kOfLacks = 300;
-    HostOptions options = server_host_options();
-    options.fop_loans_total = 512;
-    options.loans_settled_per_pass = 2;
-    std::deque<Echoed> echoes(kKeepers * kOfEach + kOfLacks);
-    SendStage stage(options);
-    stage.ask_little();
-    // Of all sessions the first: no session of the last pass lacks loans.
-    Client& lacks = stage.add("lacks", key_of(2));
-    stage.run_for(100ms);
-    std::vector<Client*> keepers;
-    for (std::size_t i = 0; i < kKeepers; ++i) {
-        keepers.push_back(&stage.add("keeper" + std::to_string(i)));
-    }
-    stage.run_for(100ms);
-    stage.queue();
-    for (std::size_t i = 0; i < kKeepers * kOfEach; ++i) {
-        stage.ask(*keepers[i % kKeepers], echoes[i]);
-    }
-    stage.run_for(10ms);
-    stage.answer_held();
-    stage.run_for(10ms);
-    std::uint32_t kept = 0;
-    for (const SessionInfo& each : stage.sessions()) kept += each.fop_loans;
-    REQUIRE(kept > 0);
-    stage.queue();
-    for (std::size_t i = kKeepers * kOfEach; i < echoes.size(); ++i) stage.ask(lacks, echoes[i]);
-
-    stage.run_for(2s);
-
-    // A session alone may have a quarter of all loans.
-    for (const SessionInfo& each : stage.sessions()) {
-        CHECK(each.fop_loans == (each.principal == "greedy" ? options.fop_loans_total / 4 : 0));
-    }
-    stage.answer_held();
-    stage.run_for(1s);
-    CHECK(std::ranges::all_of(echoes, &Echoed::done));
 }
 
 TEST_CASE("fabric requests: many sessions of one principal leave memory to another principal",
