@@ -10,7 +10,9 @@ and `<!-- end -->` is replaced; the plots are SVG files in the folder with the p
 import argparse
 import json
 import math
+import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -159,6 +161,13 @@ def e6(figures):
             {"e6.svg": bars_plot(bars, "minutes", "grouped_read_max_wait, minutes")})
 
 
+def machine():
+    """The processor and the kernel that figures in real time belong to."""
+    processor = next((line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                      if line.startswith("model name")), platform.machine())
+    return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}."
+
+
 def costs(figures):
     rows = [["planning the order of 2 000 files", shown(figures["plan_2000_ms"]) + " ms"],
             ["memory of a request, of 100 000 that wait for 500 cartridges", shown(figures["request_bytes"]) + " bytes"],
@@ -167,7 +176,8 @@ def costs(figures):
             ["a request's share of peeks, plans and the rest until a drive has it", shown(figures["take_ns"] / 1000) + " µs"],
             ["99th percentile of a disk's reads of 50 µs: alone, beside 10 000 that wait for cartridges",
              f"{shown(figures['disk_p99_us'])} µs, {shown(figures['disk_p99_beside_10k_us'])} µs"]]
-    return table(["", ""], rows), {}
+    where = [figures["machine"], ""] if "machine" in figures else []
+    return "\n".join([*where, table(["", ""], rows)]), {}
 
 
 EXPERIMENTS = {"E1": e1, "E2": e2, "E3": e3, "E4": e4, "E5": e5, "E6": e6, "costs": costs}
@@ -198,10 +208,11 @@ def main():
     parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/performance.md")
     asked = parser.parse_args()
     if asked.figures:
-        printed = asked.figures.read_text()
+        figures = json.loads(asked.figures.read_text())
     else:
         printed = subprocess.run([asked.bin, "--json"], check=True, capture_output=True, text=True).stdout
-    page, plots = filled(asked.page.read_text(), json.loads(printed), asked.page.stem)
+        figures = json.loads(printed) | {"machine": machine()}
+    page, plots = filled(asked.page.read_text(), figures, asked.page.stem)
     folder = asked.page.with_suffix("")
     folder.mkdir(exist_ok=True)
     for name, drawn in plots.items():
