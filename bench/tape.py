@@ -2,6 +2,7 @@
 """Measures a virtual tape library beside `dd conv=fsync` on the same file system.
 
     bench/tape.py [--bin build/release/bin] [--dir /var/tmp] [--mib 1024] [--objects 16] [--rounds 5]
+    bench/tape.py --json      # for programs: seconds of each round, and ratios
     bench/tape.py --waiting 10000 [--seconds 5]   # what so many recalls that wait cost those who use the disk
 
 Each round writes so many MiB with dd, puts as many into a tape pool, and takes the time of the migration (`sync --pool`)
@@ -14,6 +15,7 @@ both are read from in turns.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -173,15 +175,27 @@ def main():
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--objects", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="one document on stdout, text on stderr")
     parser.add_argument("--waiting", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=5)
     asked = parser.parse_args()
-    print(f"{processor()}, Linux {platform.release()}")
+    with contextlib.ExitStack() as text:
+        if asked.json:
+            text.enter_context(contextlib.redirect_stdout(sys.stderr))
+        result = measure(asked)
+    if asked.json:
+        print(json.dumps(result))
+
+
+def measure(asked):
+    """Prints figures as they come, and returns them for programs."""
+    about = {"processor": processor(), "linux": platform.release()}
+    print(f"{about['processor']}, Linux {about['linux']}")
     with tempfile.TemporaryDirectory(prefix="fopd-tape-", dir=asked.dir) as directory:
         top = pathlib.Path(directory)
         if asked.waiting:
-            beside_waiting(top, asked)
-            return
+            ratios = beside_waiting(top, asked)
+            return about | {"waiting": asked.waiting, "p99_ratios": ratios}
         print(f"{asked.objects} objects, {asked.mib} MiB together", flush=True)
         with open(top / "content", "wb") as content:
             for _ in range(asked.mib):
@@ -202,6 +216,9 @@ def main():
     migrated = statistics.median(each[0] / each[1] for each in rounds)
     recalled = statistics.median(each[0] / each[2] for each in rounds)
     print(f"median of the rounds: migrated {migrated:.2f} of dd, recalled {recalled:.2f}")
+    names = ("dd_s", "migrated_s", "recalled_s", "migrated_cpu_s", "recalled_cpu_s")
+    return about | {"mib": asked.mib, "objects": asked.objects, "migrated_ratio": migrated, "recalled_ratio": recalled,
+                    "rounds": [dict(zip(names, each)) for each in rounds]}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/ensure.h"
 #include "library/drive_unit.h"
@@ -130,9 +131,24 @@ Task<Result<std::uint32_t>> DriveUnit::next_generation(CartridgeId id) {
     co_return newest + 1;
 }
 
+Task<Result<void>> DriveUnit::note_other(store::Vsn vsn) {
+    const std::vector<Cartridge>& all = parts_.shelf.table().all();
+    const auto other = std::ranges::find_if(all, [this, vsn](const Cartridge& each) {
+        return each.id != cartridge_ && each.generation > 0 &&
+               store::Vsn::from_barcode(each.barcode) == vsn;
+    });
+    if (other == all.end()) co_return Result<void>{};
+    const CartridgeId id = other->id;
+    const auto found = co_await store::inspect(&parts_.drive, identity_of(*other));
+    if (!found) co_return std::unexpected(found.error());
+    if (found->kind == store::CartridgeKind::kOurs) other_on_tape_ = id;
+    co_return Result<void>{};
+}
+
 Task<Result<void>> DriveUnit::can_format() {
     ENSURE(cartridge_.has_value());
     forget_positions();
+    other_on_tape_.reset();
     const auto found =
         co_await store::inspect(&parts_.drive, identity_of(*parts_.shelf.find(*cartridge_)));
     if (!found) co_return std::unexpected(found.error());
@@ -140,6 +156,10 @@ Task<Result<void>> DriveUnit::can_format() {
     if (found->kind == store::CartridgeKind::kCleaning) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
+    }
+    if (found->kind == store::CartridgeKind::kOtherBarcode) {
+        const auto noted = co_await note_other(found->label->vsn);
+        if (!noted) co_return noted;
     }
     const devices::LoadedTape& loaded = *parts_.drive.loaded();
     if (loaded.write_protected) {

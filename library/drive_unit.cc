@@ -284,6 +284,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     cartridge_ = id;
     label_is_right_ = false;
     generation_on_tape_ = 0;
+    other_on_tape_.reset();
     session_at_ = parts_.reactor.now();
     Cartridge* const cartridge = parts_.shelf.to_change().change(id);
     ENSURE(cartridge != nullptr);

@@ -174,6 +174,9 @@ public:
     // Checks that the cartridge can get a label: its first block can be read, and it can be
     // written. Changes nothing. kDenied, kInvalid: it cannot get one, with the reason.
     Task<Result<void>> can_format();
+    // After can_format(): the other cartridge of the table whose label the tape has, as if barcodes
+    // were exchanged. Nothing: there is none.
+    std::optional<CartridgeId> other_on_tape() const { return other_on_tape_; }
     // Labels the cartridge for a pool; its data are lost. After a failure the library tries again
     // by itself only if the cartridge was blank.
     Task<Result<void>> format(std::string pool);
@@ -207,6 +210,7 @@ private:
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
     void note_generation(const store::Inspection& found);
+    Task<Result<void>> note_other(store::Vsn vsn);
     Task<Result<std::uint32_t>> next_generation(CartridgeId id);
     bool needs_index() const;
     Task<Result<void>> write_index(Index which);
@@ -237,6 +241,7 @@ private:
     // The generation in the label that is on the tape; 0: the tape has the label of another
     // cartridge.
     std::uint32_t generation_on_tape_ = 0;
+    std::optional<CartridgeId> other_on_tape_;
     // The position of the tape after the last request, as a block number; 0: unknown.
     std::uint64_t block_ = 0;
     std::optional<Instant> session_at_;

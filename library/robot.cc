@@ -40,6 +40,12 @@ Task<Result<void>> Robot::look() {
 
 Task<Result<void>> Robot::look_now() {
     auto elements = co_await parts_.changer.inventory();
+    // A library has elements; without this check every cartridge would be missing.
+    const bool is_nothing = elements && elements->empty();
+    if (is_nothing) {
+        elements =
+            std::unexpected(Error{.code = Errc::kIo, .context = "the changer reports no elements"});
+    }
     Result<void> looked;
     if (elements) {
         elements_ = *std::move(elements);
@@ -128,7 +134,25 @@ Task<Result<void>> Robot::load(Load what) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the cartridge is in another drive"});
     }
-    co_return co_await move(from->address, to->address);
+    const auto moved = co_await move(from->address, to->address);
+    if (!moved) co_return moved;
+    co_return co_await check_brought(std::move(what));
+}
+
+// Of a wrong cartridge, the label would be compared with the record of the wanted one, which would
+// be called foreign. A changer that cannot read barcodes in drives is believed.
+Task<Result<void>> Robot::check_brought(Load what) {
+    const LibraryElement* const brought = drive_element(what.drive_serial);
+    const bool is_other = brought != nullptr && brought->full && !brought->barcode.empty() &&
+                          brought->barcode != what.barcode;
+    if (!is_other) co_return Result<void>{};
+    const LibraryElement* const free = free_element(LibraryElement::Kind::kStorage);
+    if (free != nullptr) {
+        // If it stays in the drive, it is put away before the next load.
+        [[maybe_unused]] const auto back = co_await move(brought->address, free->address);
+    }
+    co_return std::unexpected(
+        Error{.code = Errc::kIo, .context = "the changer has brought another cartridge"});
 }
 
 Task<Result<void>> Robot::put_away(std::string drive_serial) {

@@ -28,7 +28,8 @@ public:
     };
     explicit Robot(const Parts& parts) : parts_(parts), free_(parts.reactor) {}
 
-    // Reads the contents of all elements from the changer.
+    // Reads the contents of all elements from the changer. An inventory without any element counts
+    // as an error.
     Task<Result<void>> look();
     // A move or a look() is in progress.
     bool is_busy() const { return busy_; }
@@ -42,6 +43,8 @@ public:
         std::string barcode;
         std::string drive_serial;
     };
+    // kIo: it is unknown where the cartridge is, or the changer has brought another one, which was
+    // put away again if possible.
     Task<Result<void>> load(Load what);
     // Moves the cartridge that a drive has given back to a free storage element. kNoSpace: there is
     // none.
@@ -77,6 +80,7 @@ private:
 
     Task<Result<void>> look_now();
     Task<Result<void>> move(std::uint32_t from, std::uint32_t to);
+    Task<Result<void>> check_brought(Load what);
     Result<const devices::LibraryElement*> only_cartridge(std::string_view barcode) const;
     const devices::LibraryElement* cartridge(std::string_view barcode) const;
     const devices::LibraryElement* free_element(devices::LibraryElement::Kind kind) const;

@@ -233,6 +233,8 @@ public:
             co_return Result<void>{};
         }
         if (!can) co_return can;
+        outcome_ = co_await may_lose_other(drive);
+        if (outcome_.kind != Kind::kDone) co_return Result<void>{};
         outcome_ = co_await library_.forget_copies(&cartridge, wish_.force);
         if (outcome_.kind != Kind::kDone) co_return Result<void>{};
         co_return co_await drive->format(wish_.pool);
@@ -241,6 +243,22 @@ public:
     const MediaOutcome& outcome() const { return outcome_; }
 
 private:
+    // Whoever confirms that the data of a cartridge may be lost does not speak of another one,
+    // whose barcode was exchanged with its.
+    Task<MediaOutcome> may_lose_other(DriveUnit* drive) {
+        const auto id = drive->other_on_tape();
+        if (!id) co_return MediaOutcome{};
+        const Cartridge other = *drive->shelf().find(*id);
+        const auto there = co_await library_.count_copies(&other);
+        if (!there) co_return library::outcome(Kind::kFailed, describe(there.error()));
+        if (there->objects == 0) co_return MediaOutcome{};
+        co_return library::outcome(Kind::kRefused, "cartridge " + wish_.barcode +
+                                                       " is not formatted: it has the "
+                                                       "label of cartridge " +
+                                                       other.barcode + " with copies of " +
+                                                       objects_text(there->objects));
+    }
+
     TapeLibrary& library_;
     const FormatWish wish_;
     MediaOutcome outcome_;

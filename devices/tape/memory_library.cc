@@ -36,6 +36,7 @@ Task<Result<std::vector<LibraryElement>>> MemoryLibrary::inventory() {
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the changer"});
     }
     std::vector<LibraryElement> inventory;
+    if (options_.changer_faults.reports_nothing) co_return inventory;
     for (const ElementRange& range : element_ranges(image_.size())) {
         for (std::uint32_t i = 0; i < range.count; ++i) {
             LibraryElement element;
@@ -70,6 +71,17 @@ Result<void> MemoryLibrary::check_move(std::uint32_t from, std::uint32_t to) con
     return {};
 }
 
+// The first other storage element with a cartridge; the element itself if there is none.
+std::uint32_t MemoryLibrary::other_than(std::uint32_t address) const {
+    for (const ElementRange& range : element_ranges(image_.size())) {
+        if (range.kind != LibraryElement::Kind::kStorage) continue;
+        for (std::uint32_t other = range.first; other < range.first + range.count; ++other) {
+            if (other != address && image_.at(other) != nullptr) return other;
+        }
+    }
+    return address;
+}
+
 Task<Result<void>> MemoryLibrary::move(std::uint32_t from, std::uint32_t to) {
     ++moves_;
     const ChangerFaults& faults = options_.changer_faults;
@@ -79,7 +91,9 @@ Task<Result<void>> MemoryLibrary::move(std::uint32_t from, std::uint32_t to) {
     }
     const bool fails = faults.error_ppm > 0 && random_.chance_ppm(faults.error_ppm);
     co_await power_step(options_.power);
-    if (!fails || random_.below(2) == 0) image_.move(from, to);
+    const bool takes_other = std::exchange(options_.changer_faults.takes_other, false);
+    const std::uint32_t taken = takes_other ? other_than(from) : from;
+    if (!fails || random_.below(2) == 0) image_.move(taken, to);
     co_await power_step(options_.power);
     co_await spend(kChangerMove);
     if (fails) co_return tape_refused(Errc::kIo, "move a cartridge");

@@ -19,6 +19,9 @@ struct ChangerFaults {
     std::uint32_t busy_ppm = 0;   // kBusy: somebody has the door open.
     std::uint32_t error_ppm = 0;  // kIo: the cartridge was moved, or was not.
     bool gone = false;            // kIo: also an inventory fails.
+    // The next move takes the cartridge of another storage element, if there is one, and succeeds.
+    bool takes_other = false;
+    bool reports_nothing = false;  // An inventory succeeds, and has no elements.
 };
 
 struct MemoryLibraryOptions {
@@ -50,6 +53,7 @@ public:
 
 private:
     Result<void> check_move(std::uint32_t from, std::uint32_t to) const;
+    std::uint32_t other_than(std::uint32_t address) const;
     Task<void> spend(Duration span);
 
     core::Reactor& reactor_;

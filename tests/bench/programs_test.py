@@ -24,6 +24,7 @@ COMMANDS = {
         f"{BIN} --seconds 0.2",
     "bench/policies.py --parts reader": f"{BIN} --seconds 0.2",
     "bench/tape.py": f"{BIN} --mib 16 --objects 2 --rounds 1",
+    "bench/tape.py --json": f"{BIN} --mib 16 --objects 2 --rounds 1",
 }
 
 

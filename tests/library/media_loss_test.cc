@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "library/tape_library.h"
 #include "tests/catch.h"
@@ -78,6 +79,38 @@ TEST_CASE("library: a format of a write-protected cartridge is refused, and chan
     CHECK(cartridge(stage, object.barcode).generation == before.generation);
     CHECK(cartridge(stage, object.barcode).files == before.files);
     CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a format by force spares a cartridge that has the barcode of another",
+          "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    unload_all(stage);
+    std::string blank;
+    for (const Cartridge& each : stage.library().media()) {
+        if (each.generation == 0) blank = each.barcode;
+    }
+    REQUIRE_FALSE(blank.empty());
+    devices::CartridgeImage& written = tape_of(stage, object.barcode);
+    devices::CartridgeImage& other = tape_of(stage, blank);
+    std::swap(written.info().barcode, other.info().barcode);
+
+    for (const FormatForce force : {FormatForce::kForgetData, FormatForce::kLoseObjects}) {
+        const MediaOutcome outcome = format_it(stage, blank, force);
+        CAPTURE(outcome.words);
+        CHECK(outcome.kind == Kind::kRefused);
+        CHECK(outcome.words.find("the label of cartridge " + object.barcode) != std::string::npos);
+        CHECK(cartridge(stage, blank).generation == 0);
+    }
+    unload_all(stage);
+    std::swap(written.info().barcode, other.info().barcode);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+
+    // Its objects are gone, so nothing is lost.
+    unload_all(stage);
+    stage.remove(object.fid);
+    std::swap(written.info().barcode, other.info().barcode);
+    CHECK(format_it(stage, blank, FormatForce::kForgetData).kind == Kind::kDone);
 }
 
 TEST_CASE("library: a format of a cartridge that cannot be read now changes nothing", "[library]") {

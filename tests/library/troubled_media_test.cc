@@ -179,6 +179,40 @@ TEST_CASE("library: recalls wait while people use the changer", "[library]") {
     CHECK(stage.read(object.fid) == object.bytes);
 }
 
+TEST_CASE("library: a changer that brings the wrong cartridge makes none foreign", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    unload_all(stage);
+    stage.bay.library()->faults().takes_other = true;
+
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(object.fid);
+    INFO(end.reason);
+    REQUIRE(end.how == RecallEnd::How::kDone);
+    CHECK(stage.read(object.fid) == object.bytes);
+    CHECK_FALSE(stage.bay.library()->faults().takes_other);
+    CHECK(drives_down(stage) == 0);
+    for (const Cartridge& each : stage.library().media()) {
+        CAPTURE(each.barcode, each.reason);
+        CHECK((each.state == CartridgeState::kOk || each.state == CartridgeState::kBlank));
+    }
+}
+
+TEST_CASE("library: a changer that reports no elements makes no cartridge missing", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    unload_all(stage);
+    stage.run_for(1min);
+    stage.bay.library()->faults().reports_nothing = true;
+    REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+    CHECK(stage.events.count("library.changer_failed") == 1);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+
+    stage.bay.library()->faults().reports_nothing = false;
+    CHECK(stage.recalled(object.fid) == object.bytes);
+    CHECK(stage.events.count("library.changer_works") == 1);
+}
+
 TEST_CASE("library: a cartridge that was stuck is used when it can be unloaded", "[library]") {
     TapeStage stage;
     const OnTape object = put_on_tape(stage);

@@ -303,6 +303,33 @@ class TapeMediaTest(TapeTestCase):
         wait_until(lambda: "library_missing" not in self.causes(), "the library is back")
         self.assertEqual(self.get_cold("a"), content(MIB, 11))
 
+    def test_a_reload_without_the_library_in_use(self):
+        data = content(MIB, 12)
+        self.put_on_tape("a", data)
+        used, = [each for each in self.media() if each["files"] > 0]
+        config = self.dir / "fopd.yaml"
+        whole = config.read_text().splitlines()
+        without = [line for line in whole if not re.search("^libraries:|name: vtl0", line)]
+        config.write_text("\n".join([*without, ""]))
+        number, line = next((i, line) for i, line in enumerate(without, 1) if "family: tape" in line)
+        refused = self.ctl_bytes("reload")
+        self.assertEqual(refused.returncode, CONFIG, refused.stdout)
+        words = refused.stderr.decode()
+        self.assertRegex(words, rf"fopd\.yaml:{number}:[0-9]+: pools\[[0-9]+\]: tape pool cold needs a library")
+
+        # Without the pool it is valid. The library stays in use until a restart, of which health speaks.
+        config.write_text("\n".join([*(each for each in without if each is not line), ""]))
+        answer = self.answer("reload")
+        self.assertEqual((answer["changed"], sorted(answer["needs_restart"])), ([], ["libraries", "pools"]))
+        self.assertIn("restart_pending", self.causes())
+        self.ctl("unload", used["drive"])
+        self.assertEqual(self.get_cold("a"), data)
+        self.put_on_tape("b", data)
+        self.assertEqual(self.get_cold("b"), data)
+        config.write_text("\n".join([*whole, ""]))
+        self.assertEqual(self.answer("reload")["needs_restart"], [])
+        self.assertNotIn("restart_pending", self.causes())
+
     def test_a_changer_that_does_not_answer(self):
         wait_until(lambda: len(self.media()) == 8, "the library is open")
         library = self.dir / "vtl0"
