@@ -201,11 +201,6 @@ bool ClientRecords::may_record(ClientRecord& client, std::uint64_t request) {
     return make_room(client.share_);
 }
 
-bool ClientRecords::is_recorded(const ClientRecord& client, std::uint64_t request) const {
-    const auto at = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
-    return at != client.recorded_.end() && *at == request;
-}
-
 void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
     if (request < client.acknowledged_before_) return;  // The client gave it up.
     auto& recorded = client.recorded_;

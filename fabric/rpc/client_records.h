@@ -154,8 +154,6 @@ public:
     // A fop whose reply the store records has arrived. False when too much is remembered for its
     // principal already.
     [[nodiscard]] bool may_record(ClientRecord& client, std::uint64_t request);
-    // Whether the fop has started, so that the store may have a record of its reply.
-    bool is_recorded(const ClientRecord& client, std::uint64_t request) const;
     // The fop has started.
     void note_recorded(ClientRecord& client, std::uint64_t request);
     // The client has the replies to all requests before this one, or wants them no more: those that

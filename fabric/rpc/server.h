@@ -45,8 +45,7 @@ struct ServerStatistics {
     core::Counter lacked_requests;  // requests,
     core::Counter lacked_waiting;   // bytes of fops that wait for their turn,
     core::Counter lacked_replies;   // or replies that its clients have not acknowledged.
-    // Sessions that were ended because replies to their principal take too much memory, or because
-    // a request that they sent again, and that cannot be put off, found none.
+    // Sessions that were ended because replies to their principal take too much memory.
     core::Counter ended;
 };
 
