@@ -82,7 +82,8 @@ TEST_CASE("fabric rpc: what must not run twice runs once, and its answer is give
     REQUIRE(stage.server->foms.arrived == 1);
 }
 
-TEST_CASE("fabric rpc: what is sent again while memory is short keeps its session and is answered", "[fabric]") {
+TEST_CASE("fabric rpc: what is sent again while memory is short keeps its session and is answered",
+          "[fabric]") {
     const bool is_recorded = GENERATE(false, true);
     CAPTURE(is_recorded);
     RpcStage stage;

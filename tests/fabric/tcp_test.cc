@@ -443,6 +443,40 @@ TEST_CASE("fabric tcp: what peers send at once is delivered in several turns", "
     REQUIRE(most <= 3 * kFrames);
 }
 
+TEST_CASE("fabric tcp: many connections of a principal take no turns from another principal",
+          "[fabric]") {
+    constexpr std::size_t kGreedy = 19;
+    constexpr std::size_t kFrames = 3900;
+    Stage stage(tcp_kind());
+    Process& server = stage.server();
+    const auto flood_of = [](const std::string& body) {
+        std::string flood;
+        for (std::size_t i = 0; i < kFrames; ++i) {
+            flood += text_of(encode_frame({.kind = FrameKind::kMessage, .length = 1})) + body;
+        }
+        return flood;
+    };
+    server.run([&] { server.principal_of_next = "greedy"; });
+    std::vector<RawPeer> greedy;
+    for (std::size_t i = 0; i < kGreedy; ++i) {
+        greedy.emplace_back(stage.address());
+        greedy.back().enter(stage);
+    }
+    server.run([&] { server.principal_of_next = "modest"; });
+    RawPeer modest(stage.address());
+    modest.enter(stage);
+
+    server.loop().pause();
+    for (RawPeer& each : greedy) each.send(flood_of("g"));
+    modest.send(flood_of("m"));
+    server.loop().resume();
+
+    REQUIRE(server.wait([&] { return server.messages.size() == (kGreedy + 1) * kFrames; }));
+    const auto last = std::ranges::find(server.messages.rbegin(), server.messages.rend(), "m");
+    const auto after_it = static_cast<std::size_t>(last - server.messages.rbegin());
+    REQUIRE(after_it > kGreedy * kFrames / 2);
+}
+
 TEST_CASE("fabric tcp: incomplete messages that need too much memory end their connections",
           "[fabric]") {
     MachineOptions options;
