@@ -205,6 +205,57 @@ TEST_CASE("fabric tcp: frames out of place end their connection alone", "[fabric
     round_trip(stage, innocent);
 }
 
+TEST_CASE("fabric tcp: garbage on a proved connection ends it at once", "[fabric]") {
+    const std::string right = text_of(encode_frame({.kind = FrameKind::kMessage, .length = 4}));
+    const auto with = [&right](std::size_t at, char byte) {
+        std::string changed = right;
+        changed[at] = byte;
+        return changed;
+    };
+    struct Garbage {
+        const char* name;
+        bool is_encrypted;
+        std::string bytes;
+    };
+    const std::vector<Garbage> all{
+        {"no frame", false, with(0, 'x')},
+        {"kind 0", false, with(2, 0)},
+        {"kind 8", false, with(2, 8)},
+        {"reserved byte", false, with(3, 1)},
+        {"reserved bytes behind the tag", false, with(15, 1)},
+        {"read that is too long", false,
+         text_of(encode_frame({.kind = FrameKind::kRead, .length = kFrameTransferMax + 1}))},
+        {"write that is too long", false,
+         text_of(encode_frame({.kind = FrameKind::kWrite, .length = kFrameTransferMax + 1}))},
+        {"message longer than a buffer", false,
+         text_of(encode_frame(
+             {.kind = FrameKind::kMessage, .length = MachineOptions{}.receive_buffer_bytes + 1}))},
+        {"record of nothing", true, std::string(4, '\0')},
+        {"record that is too long", true, std::string("\x01\x40\0\0", 4)},
+        {"record that is not authentic", true, std::string("\x05\0\0\0", 4) + std::string(21, 'x')},
+    };
+    for (const Garbage& garbage : all) {
+        CAPTURE(garbage.name);
+        Stage stage(tcp_kind());
+        stage.server().run([&] { stage.server().encrypts = garbage.is_encrypted; });
+        RawPeer peer(stage.address());
+        const End& end = peer.enter(stage);
+        if (!garbage.is_encrypted) {
+            peer.send({.kind = FrameKind::kMessage, .length = 4}, "good");
+            REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+        }
+        const auto before = stage.server().seen([&] { return stage.server().messages.size(); });
+
+        // What comes behind it is not looked at, though it would be right.
+        peer.send(garbage.bytes + right + "late");
+
+        REQUIRE(stage.server().wait([&] { return end.closed.has_value(); }));
+        CHECK(end.closed == Errc::kInvalid);
+        CHECK(peer.is_ended());
+        CHECK(stage.server().seen([&] { return stage.server().messages.size(); }) == before);
+    }
+}
+
 TEST_CASE("fabric tcp: the answer to a read must have its tag and length", "[fabric]") {
     const auto [tag_change, length] =
         GENERATE(table<std::uint32_t, std::uint32_t>({{1, 64}, {0, 63}, {0, 65}, {0, 0}}));
