@@ -26,6 +26,12 @@ bool may_have_more(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
     return of_all < max && own < 4 * (max - of_all);
 }
 
+// Whether a principal that uses nothing may take one when `of_all` are in use: many principals
+// together may have used up `max`. Each of them has at most one of these.
+bool may_have_first(std::uint64_t of_all, std::uint64_t max) {
+    return of_all < max + max / 2;
+}
+
 std::size_t place_of(std::uint64_t request) {
     return request % fop::kRequestPlaces;
 }
@@ -100,16 +106,20 @@ void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
     if (client.linked() == is_idle) return;
     PrincipalShare& share = client.share_;
     by_idle_.erase({share.idle_count, share.name});
+    by_idle_bytes_.erase({share.idle_bytes, share.name});
     if (is_idle) {
         share.idle.push_back(client);
         ++share.idle_count;
         ++idle_count_;
+        share.idle_bytes += client.bytes_;
     } else {
         client.unlink();
         --share.idle_count;
         --idle_count_;
+        share.idle_bytes -= client.bytes_;
     }
     if (share.idle_count > 0) by_idle_.insert({share.idle_count, share.name});
+    if (share.idle_bytes > 0) by_idle_bytes_.insert({share.idle_bytes, share.name});
     // The principal with the most idle clients loses one.
     while (idle_count_ > limits_.idle_max) {
         forget(shares_.at(std::prev(by_idle_.end())->second).idle.front());
@@ -142,17 +152,35 @@ void ClientRecords::forget_old(Instant now) {
 
 // -- fops --
 
-// A principal of which next to nothing is remembered may always have one more: several others
-// together may have used up the memory.
+// Less than one fop, such as the numbers of a few recorded replies, is next to nothing.
 bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
-    return share.reply_bytes < kRememberedBytes ||
-           may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
+    const bool is_first = share.reply_bytes < kRememberedBytes &&
+                          may_have_first(reply_bytes_, limits_.reply_bytes_max);
+    return is_first || may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
 }
 
-// The principal's own idle clients are forgotten before it is refused anything.
 bool ClientRecords::make_room(PrincipalShare& share) {
-    while (!may_remember_more(share) && share.idle_count > 0) forget(share.idle.front());
-    return may_remember_more(share);
+    while (!may_remember_more(share)) {
+        PrincipalShare* const giver = who_gives_room(share);
+        if (giver == nullptr) return false;
+        forget(giver->idle.front());
+    }
+    return true;
+}
+
+// The principal whose longest idle client is forgotten. Null: nobody has any for this one.
+PrincipalShare* ClientRecords::who_gives_room(PrincipalShare& to) {
+    if (!by_idle_bytes_.empty()) {
+        PrincipalShare& most = shares_.at(std::prev(by_idle_bytes_.end())->second);
+        if (most.reply_bytes > to.reply_bytes) return &most;
+    }
+    return to.idle_count > 0 ? &to : nullptr;
+}
+
+void ClientRecords::recount(ClientRecord& client, std::uint64_t before, std::uint64_t now) {
+    for (std::uint64_t* const each : {&client.bytes_, &client.share_.reply_bytes, &reply_bytes_}) {
+        *each = *each - before + now;
+    }
 }
 
 ClientRecords::Found ClientRecords::remember(ClientRecord& client, std::uint64_t request) {
@@ -165,8 +193,7 @@ ClientRecords::Found ClientRecords::remember(ClientRecord& client, std::uint64_t
     RememberedFop& fop = client.fops_[request];
     fop.client = &client;
     ++client.running_;
-    share.reply_bytes += cost_of(fop);
-    reply_bytes_ += cost_of(fop);
+    recount(client, 0, cost_of(fop));
     return {.fop = &fop, .is_new = true};
 }
 
@@ -176,8 +203,7 @@ void ClientRecords::answered(RememberedFop& fop, const fop::Reply& reply, Instan
     if (line != nullptr && line->id() == fop.line) line->reply(reply, fop.lane);
     const std::uint64_t before = cost_of(fop);
     fop.reply.emplace(reply);
-    client.share_.reply_bytes += cost_of(fop) - before;
-    reply_bytes_ += cost_of(fop) - before;
+    recount(client, before, cost_of(fop));
     // The client gave it up. No later acknowledgement looks at it again.
     if (reply.id < client.acknowledged_before_) erase_fop(client, client.fops_.find(reply.id));
     end_running(client, now);
@@ -215,9 +241,7 @@ void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
 
 void ClientRecords::count_recorded(ClientRecord& client) {
     const std::uint64_t bytes = client.recorded_.capacity() * sizeof(std::uint64_t);
-    client.share_.reply_bytes += bytes - client.recorded_bytes_;
-    reply_bytes_ += bytes - client.recorded_bytes_;
-    client.recorded_bytes_ = bytes;
+    recount(client, std::exchange(client.recorded_bytes_, bytes), bytes);
 }
 
 void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
@@ -248,11 +272,11 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
 
 bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
                                 std::uint64_t bytes) {
-    while (share.unsent_bytes > 0 &&
-           !may_have_more(share.unsent_bytes, unsent_bytes_, limits_.unsent_bytes_max)) {
-        UnsentReplies& slowest = share.unsent.front();
+    while (!may_take_unsent(share)) {
+        PrincipalShare& giver = who_gives_unsent(share);
+        UnsentReplies& slowest = giver.unsent.front();
         if (&slowest == &session) return false;
-        give_back_all_unsent(share, slowest);
+        give_back_all_unsent(giver, slowest);
         slowest.on_lost();
     }
     session.bytes += bytes;
@@ -260,6 +284,21 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
     unsent_bytes_ += bytes;
     if (!session.linked()) share.unsent.push_back(session);
     return true;
+}
+
+bool ClientRecords::may_take_unsent(const PrincipalShare& share) const {
+    const std::uint64_t max = limits_.unsent_bytes_max;
+    return share.unsent_bytes == 0 ? may_have_first(unsent_bytes_, max)
+                                   : may_have_more(share.unsent_bytes, unsent_bytes_, max);
+}
+
+// A principal that has replies which wait gives up its own. Looking at all others is rare: each
+// time, the one with most loses many.
+PrincipalShare& ClientRecords::who_gives_unsent(PrincipalShare& to) {
+    if (to.unsent_bytes > 0) return to;
+    return std::ranges::max_element(
+               shares_, {}, [](const auto& each) { return each.second.unsent_bytes; })
+        ->second;
 }
 
 void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
@@ -277,8 +316,9 @@ void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& s
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {
-    return share.request_bytes == 0 ||
-           may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
+    const std::uint64_t max = limits_.request_bytes_max;
+    return share.request_bytes == 0 ? may_have_first(request_bytes_, max)
+                                    : may_have_more(share.request_bytes, request_bytes_, max);
 }
 
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {
@@ -296,8 +336,7 @@ void ClientRecords::give_back_request(PrincipalShare& share, std::uint64_t bytes
 void ClientRecords::erase_fop(ClientRecord& client,
                               std::map<std::uint64_t, RememberedFop>::iterator fop) {
     ENSURE(fop != client.fops_.end());
-    client.share_.reply_bytes -= cost_of(fop->second);
-    reply_bytes_ -= cost_of(fop->second);
+    recount(client, cost_of(fop->second), 0);
     client.fops_.erase(fop);
 }
 

@@ -68,6 +68,7 @@ struct PrincipalShare {
     // Sessions with replies that wait; the one that has sent none of them for longest is the first.
     core::IntrusiveList<UnsentReplies> unsent;
     std::uint32_t idle_count = 0;
+    std::uint64_t idle_bytes = 0;            // The part of reply_bytes that is kept for these.
     core::IntrusiveList<ClientRecord> idle;  // Idle clients, the longest idle first.
 };
 
@@ -100,6 +101,7 @@ private:
     std::map<std::uint64_t, RememberedFop> fops_;
     std::vector<std::uint64_t> recorded_;  // In the order of their places.
     std::uint64_t recorded_bytes_ = 0;     // The part of recorded_ that counts in the share.
+    std::uint64_t bytes_ = 0;              // All that counts in the share's reply_bytes.
     // The client has the replies to all requests before this one.
     std::uint64_t acknowledged_before_ = 0;
     std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
@@ -109,8 +111,11 @@ private:
 
 // The records of clients that a server keeps beyond their sessions. Each principal may use a
 // limited share, so that a principal that takes its whole share leaves room for principals that
-// come later. A principal that needs more memory for replies loses its own idle clients first. When
-// there are too many idle clients, the principal with the most of them loses one.
+// come later. When that has used up a memory, a principal that holds none of it may still have one
+// request, reply or remembered fop, until a half more is in use. If a principal needs more memory
+// for replies than it may have, idle clients are forgotten: those of the principal that keeps most
+// for its idle clients if it holds more than this one, else its own. When there are too many idle
+// clients, the principal with the most of them loses one.
 class ClientRecords {
 public:
     struct Limits {
@@ -139,7 +144,7 @@ public:
 
     // Called when a fop that must be remembered has arrived. `is_new`: it has arrived for the first
     // time. `fop` is null if too many are remembered already for this client, or too much memory is
-    // used for its principal, which may always have one.
+    // used for its principal.
     struct Found {
         RememberedFop* fop = nullptr;
         bool is_new = false;
@@ -162,15 +167,16 @@ public:
 
     // Counts the memory of a reply that waits until its session can send it; give_back_unsent()
     // ends that. If too many replies of the principal wait already, the sessions that have sent
-    // none for longest lose theirs. False when this session is the first of these. A principal
-    // without such replies may always have one. REQUIRES: the principal has a session.
+    // none for longest lose theirs; if the principal has none, and no memory is left even for the
+    // first one, those of the principal that has most. False when this session is the first of
+    // these. REQUIRES: the principal has a session.
     [[nodiscard]] bool take_unsent(PrincipalShare& share, UnsentReplies& session,
                                    std::uint64_t bytes);
     // A reply of the session that took so much memory was sent.
     void give_back_unsent(PrincipalShare& share, UnsentReplies& session, std::uint64_t bytes);
     // None of the session's replies wait any longer.
     void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
-    // Whether the principal may have one more request in memory. It may always have one.
+    // Whether the principal may have one more request in memory.
     bool may_take_request(const PrincipalShare& share) const;
     // Counts a request until give_back_request(); until then the share exists.
     void take_request(PrincipalShare& share, std::uint64_t bytes);
@@ -200,6 +206,11 @@ private:
     }
     bool may_remember_more(const PrincipalShare& share) const;
     bool make_room(PrincipalShare& share);
+    PrincipalShare* who_gives_room(PrincipalShare& to);
+    PrincipalShare& who_gives_unsent(PrincipalShare& to);
+    bool may_take_unsent(const PrincipalShare& share) const;
+    // What counts for the client was `before` bytes, and is `now` bytes.
+    void recount(ClientRecord& client, std::uint64_t before, std::uint64_t now);
     void count_recorded(ClientRecord& client);
     void set_idle(ClientRecord& client, bool is_idle);
     void end_running(ClientRecord& client, Instant now);
@@ -213,6 +224,8 @@ private:
     // The number of idle clients and the name of each principal that has any; the most idle clients
     // last.
     std::set<std::pair<std::uint32_t, std::string>> by_idle_;
+    // As by_idle_, with the bytes that are kept for idle clients.
+    std::set<std::pair<std::uint64_t, std::string>> by_idle_bytes_;
     std::uint32_t sessions_ = 0;
     std::uint32_t idle_count_ = 0;
     std::uint64_t reply_bytes_ = 0;

@@ -315,6 +315,105 @@ TEST_CASE("fabric clients: one fop of each principal is remembered, however many
     ask(records, of_bob, 2);
 }
 
+TEST_CASE("fabric clients: many principals together have a half more than the limits at most",
+          "[fabric]") {
+    constexpr std::uint64_t kBytes = 1000;
+    constexpr std::uint32_t kPrincipals = 500;
+    ClientRecords::Limits limits = kLimits;
+    limits.sessions_max = 10 * kPrincipals;
+    ClientRecords records(limits);
+    const std::string words(200, 'x');
+    std::deque<Visitor> visitors;
+    std::deque<Unsent> replies;
+    std::uint32_t without_request = 0;
+    std::uint32_t without_memory = 0;
+    for (std::uint32_t i = 0; i < kPrincipals; ++i) {
+        Visitor& visitor = visitors.emplace_back();
+        visitor.come(records, i, "p" + std::to_string(i));
+        std::uint32_t requests = 0;
+        for (; records.may_take_request(*visitor.share); ++requests) {
+            records.take_request(*visitor.share, kBytes);
+        }
+        without_request += requests == 0;
+        std::uint64_t fops = 0;
+        while (records.remember(*visitor.client, fops + 1).fop != nullptr) {
+            ++fops;
+            records.answered(*records.remember(*visitor.client, fops).fop,
+                             {.id = fops, .words = words}, at(0));
+        }
+        without_memory += fops == 0;
+        // Waiting replies can be given up: those who have most lose some, so each has one.
+        Unsent& unsent = replies.emplace_back();
+        REQUIRE(records.take_unsent(*visitor.share, unsent, kBytes));
+        while (records.take_unsent(*visitor.share, unsent, kBytes)) {
+        }
+        CHECK_FALSE(unsent.is_lost);
+        CHECK(unsent.bytes > 0);
+
+        constexpr std::uint64_t kMost = (64U << 10) * 3 / 2 + kBytes;
+        REQUIRE(records.request_bytes() <= kMost);
+        REQUIRE(records.reply_bytes() <= kMost);
+        REQUIRE(records.unsent_bytes() <= kMost);
+    }
+    CHECK(without_request > kPrincipals / 2);
+    CHECK(without_memory > kPrincipals / 2);
+    CHECK(replies.front().is_lost);
+
+    // When some is given back, whoever has none comes first.
+    PrincipalShare& share = *visitors.front().share;
+    records.give_back_request(share, share.request_bytes);
+    CHECK(records.may_take_request(*visitors.back().share));
+    records.acknowledged(*visitors.front().client, 1U << 20);
+    ask(records, visitors.back(), 1);
+}
+
+TEST_CASE("fabric clients: replies of idle clients go where most are kept", "[fabric]") {
+    ClientRecords records(kLimits);
+    const std::string words(500, 'x');
+    const auto visit = [&](std::uint32_t number, const char* name, std::uint64_t fops) {
+        Visitor visitor;
+        visitor.come(records, number, name);
+        for (std::uint64_t i = 1; i <= fops; ++i) {
+            ask(records, visitor, i, fop::Status::kDone, words);
+        }
+        visitor.go(records, at(0));
+    };
+    const auto is_known = [&records](std::uint32_t number, const char* name) {
+        return records.find(client_id(number), identity_of(name)) != nullptr;
+    };
+    constexpr std::uint32_t kOfAnn = 5;
+    for (std::uint32_t i = 0; i < kOfAnn; ++i) visit(i, "ann", 10);
+    visit(20, "bob", 8);
+    Visitor of_bob;
+    of_bob.come(records, 21, "bob");
+
+    // Bob has little: one of Ann's clients makes room, the one that has been gone for longest.
+    std::uint64_t asked = 0;
+    while (asked < 10) ask(records, of_bob, ++asked, fop::Status::kDone, words);
+    CHECK(is_known(20, "bob"));
+    CHECK_FALSE(is_known(0, "ann"));
+    CHECK(is_known(1, "ann"));
+
+    // He gets no more than she has, and then his own make room.
+    for (;;) {
+        RememberedFop* const fop = records.remember(*of_bob.client, asked + 1).fop;
+        if (fop == nullptr) break;
+        fop->line = of_bob.line.id();
+        records.answered(*fop, {.id = ++asked, .words = words}, at(0));
+    }
+    CHECK(asked > 20);
+    CHECK_FALSE(is_known(20, "bob"));
+    CHECK(is_known(kOfAnn - 1, "ann"));
+    CHECK(records.reply_bytes() <= kLimits.reply_bytes_max);
+
+    // Nothing is lost from the count when all of them are gone.
+    records.acknowledged(*of_bob.client, asked + 1);
+    of_bob.go(records, at(0));
+    records.forget_old(at(60));
+    CHECK(records.size() == 0);
+    CHECK(records.reply_bytes() == 0);
+}
+
 TEST_CASE("fabric clients: the numbers of recorded replies count in the principal's share",
           "[fabric]") {
     ClientRecords records(kLimits);
