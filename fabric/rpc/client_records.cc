@@ -15,6 +15,8 @@ constexpr std::size_t kRememberedMax = 1024;
 constexpr std::size_t kRecordedKept = 16;
 // The memory of a remembered fop, without the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
+// How many clients, fops and shares one forget_old() destroys or looks at.
+constexpr std::size_t kForgottenPerStep = 256;
 // What the map and the allocator add to an entry.
 constexpr std::size_t kEntryOverheadBytes = 64;
 static_assert(sizeof(std::pair<const std::uint64_t, RememberedFop>) + kEntryOverheadBytes <=
@@ -44,23 +46,32 @@ std::uint64_t cost_of(const RememberedFop& fop) {
 
 // -- sessions --
 
-PrincipalShare* ClientRecords::take_session(const fop::Identity& identity) {
+PrincipalShare* ClientRecords::take_session(const fop::Identity& identity, Instant now) {
     std::string name = fop::share_name(identity);
     const auto [at, is_new] = shares_.try_emplace(name);
     PrincipalShare& share = at->second;
     if (is_new) share.name = std::move(name);
-    if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
+    why_no_session_ = refusal_of_session(share, now);
+    if (!why_no_session_.empty()) {
         release_if_empty(share);
         return nullptr;
     }
+    share.opens_until = after(std::max(share.opens_until, now), limits_.open_interval);
     ++share.sessions;
     ++sessions_;
     return &share;
 }
 
-std::string_view ClientRecords::why_no_session() const {
-    return sessions_ < limits_.sessions_max ? "the principal has reached its share of the sessions"
-                                            : "too many sessions";
+std::string_view ClientRecords::refusal_of_session(const PrincipalShare& share, Instant now) const {
+    if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
+        return sessions_ < limits_.sessions_max
+                   ? "the principal has reached its share of the sessions"
+                   : "too many sessions";
+    }
+    const bool is_at_pace =
+        share.opens_until <= now ||
+        share.opens_until - now <= limits_.open_interval * (limits_.opens_max - 1);
+    return is_at_pace ? "" : "the principal opens too many sessions in a short time";
 }
 
 void ClientRecords::give_back(PrincipalShare& share) {
@@ -137,17 +148,30 @@ void ClientRecords::forget(ClientRecord& client) {
     release_if_empty(share);
 }
 
-void ClientRecords::forget_old(Instant now) {
-    for (auto each = shares_.begin(); each != shares_.end();) {
+bool ClientRecords::forget_old(Instant now) {
+    std::size_t done = 0;
+    for (auto each = shares_.lower_bound(sweep_from_); each != shares_.end();) {
         PrincipalShare& share = (each++)->second;  // The share is destroyed with its last client.
+        ++done;
         while (share.idle_count > 0) {
             ClientRecord& oldest = share.idle.front();
             if (now - oldest.idle_since_ < limits_.idle_time) break;
+            if (done >= kForgottenPerStep) {
+                sweep_from_ = share.name;
+                return true;
+            }
+            done += 1 + oldest.fops_.size();
             const bool is_last = share.clients == 1 && share.sessions == 0;
             forget(oldest);
             if (is_last) break;
         }
+        if (done >= kForgottenPerStep && each != shares_.end()) {
+            sweep_from_ = each->first;
+            return true;
+        }
     }
+    sweep_from_.clear();
+    return false;
 }
 
 // -- fops --
@@ -296,8 +320,8 @@ bool ClientRecords::may_take_unsent(const PrincipalShare& share) const {
 // time, the one with most loses many.
 PrincipalShare& ClientRecords::who_gives_unsent(PrincipalShare& to) {
     if (to.unsent_bytes > 0) return to;
-    return std::ranges::max_element(
-               shares_, {}, [](const auto& each) { return each.second.unsent_bytes; })
+    return std::ranges::max_element(shares_, {},
+                                    [](const auto& each) { return each.second.unsent_bytes; })
         ->second;
 }
 

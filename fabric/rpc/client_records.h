@@ -70,6 +70,8 @@ struct PrincipalShare {
     std::uint32_t idle_count = 0;
     std::uint64_t idle_bytes = 0;            // The part of reply_bytes that is kept for these.
     core::IntrusiveList<ClientRecord> idle;  // Idle clients, the longest idle first.
+    // The sessions that it has opened count as opened at a steady pace until then.
+    Instant opens_until = Instant::min();
 };
 
 // One client of one principal. Exists while the client has a session, or may reconnect for the
@@ -120,6 +122,10 @@ class ClientRecords {
 public:
     struct Limits {
         std::uint32_t sessions_max = 0;
+        // A principal may open `opens_max` sessions at once, and one more in each interval. Without
+        // an interval it may open any number.
+        std::uint32_t opens_max = 0;
+        Duration open_interval{};
         std::uint32_t idle_max = 0;
         Duration idle_time{};
         std::uint64_t reply_bytes_max = 0;
@@ -130,9 +136,10 @@ public:
     explicit ClientRecords(const Limits& limits) : limits_(limits) {}
 
     // Counts a new session for the client's principal, until give_back(). Null when the principal
-    // has its share of sessions, or none is left: why_no_session() says which.
-    PrincipalShare* take_session(const fop::Identity& identity);
-    std::string_view why_no_session() const;
+    // has its share of sessions, none is left, or it opens them too fast: why_no_session() says
+    // which.
+    PrincipalShare* take_session(const fop::Identity& identity, Instant now);
+    std::string_view why_no_session() const { return why_no_session_; }
     void give_back(PrincipalShare& share);
 
     ClientRecord* find(const fop::ClientId& id, const fop::Identity& identity);
@@ -182,8 +189,9 @@ public:
     void take_request(PrincipalShare& share, std::uint64_t bytes);
     void give_back_request(PrincipalShare& share, std::uint64_t bytes);
 
-    // Forgets the clients that have been idle for at least `idle_time`.
-    void forget_old(Instant now);
+    // Forgets clients that have been idle for at least `idle_time`: no more than take a moment.
+    // True if there may be others; the next call goes on with them.
+    [[nodiscard]] bool forget_old(Instant now);
     std::size_t size() const { return clients_.size(); }
     // The bytes that count against Limits::reply_bytes_max.
     std::uint64_t reply_bytes() const { return reply_bytes_; }
@@ -217,8 +225,12 @@ private:
     void erase_fop(ClientRecord& client, std::map<std::uint64_t, RememberedFop>::iterator fop);
     void forget(ClientRecord& client);
     void release_if_empty(PrincipalShare& share);
+    // Empty: the principal may open a session now.
+    std::string_view refusal_of_session(const PrincipalShare& share, Instant now) const;
 
     const Limits limits_;
+    std::string_view why_no_session_;
+    std::string sweep_from_;  // The name of the share that forget_old() goes on with.
     std::map<std::string, PrincipalShare> shares_;
     std::map<Key, std::unique_ptr<ClientRecord>> clients_;
     // The number of idle clients and the name of each principal that has any; the most idle clients

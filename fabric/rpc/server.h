@@ -24,6 +24,9 @@ struct ServerOptions {
     // Identifies this life of the node: differs after each start.
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
+    // A principal may open so many sessions at once, and afterwards one in each interval.
+    std::uint32_t session_opens_max = 20'000;
+    Duration session_open_interval{3ms};
     // Connections in the handshake. A failed one keeps its place for the longest time that a
     // handshake may take.
     std::uint32_t handshakes_max = 1024;
@@ -129,6 +132,8 @@ private:
 
     // The interval of sweeps, while there are clients or requests to forget.
     static constexpr Duration kSweepInterval = 10s;
+    // The pause between the steps of a sweep.
+    static constexpr Duration kSweepPause = 1ms;
     static void on_time(core::Timer& timer);
     Incoming& take_incoming();
     void release(Incoming& incoming);

@@ -17,7 +17,7 @@ constexpr Server::Peer::Lack Server::Peer::kLacksReplies{
 
 SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
     ClientRecords& clients = server_.clients_;
-    share_ = clients.take_session(proved.identity());
+    share_ = clients.take_session(proved.identity(), server_.host_.reactor().now());
     if (share_ == nullptr) return {.refusal = clients.why_no_session()};
     return {.resumed = clients.find(proved.client_id(), proved.identity()) != nullptr};
 }

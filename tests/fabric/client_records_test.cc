@@ -29,6 +29,10 @@ fop::ClientId client_id(std::uint32_t number) {
     return id;
 }
 
+Instant at(int seconds) {
+    return after(Instant{}, std::chrono::seconds(seconds));
+}
+
 class Line final : public ClientLine {
 public:
     explicit Line(std::uint64_t number) : number_(number) {}
@@ -46,7 +50,7 @@ private:
 // A client that comes, asks one fop, has it answered, and goes.
 struct Visitor {
     void come(ClientRecords& records, std::uint32_t number, const std::string& name) {
-        share = records.take_session(identity_of(name));
+        share = records.take_session(identity_of(name), at(0));
         REQUIRE(share != nullptr);
         client = &records.enter(client_id(number), identity_of(name), *share, line);
     }
@@ -67,10 +71,6 @@ void ask(ClientRecords& records, Visitor& visitor, std::uint64_t request,
     REQUIRE(found.is_new);
     found.fop->line = 7;
     records.answered(*found.fop, {.id = request, .status = status, .words = words}, Instant{});
-}
-
-Instant at(int seconds) {
-    return after(Instant{}, std::chrono::seconds(seconds));
 }
 
 constexpr ClientRecords::Limits kLimits{.sessions_max = 100,
@@ -94,17 +94,89 @@ TEST_CASE("fabric clients: one principal has four fifths of the sessions, and th
           "[fabric]") {
     ClientRecords records(kLimits);
     std::vector<PrincipalShare*> taken;
-    while (PrincipalShare* const share = records.take_session(identity_of("ann"))) {
+    while (PrincipalShare* const share = records.take_session(identity_of("ann"), at(0))) {
         taken.push_back(share);
     }
 
     REQUIRE(taken.size() == 80);
     REQUIRE(records.why_no_session() == "the principal has reached its share of the sessions");
-    for (int i = 0; i < 16; ++i) REQUIRE(records.take_session(identity_of("bob")) != nullptr);
-    REQUIRE(records.take_session(identity_of("bob")) == nullptr);
-    REQUIRE(records.take_session(identity_of("eve")) != nullptr);
+    for (int i = 0; i < 16; ++i)
+        REQUIRE(records.take_session(identity_of("bob"), at(0)) != nullptr);
+    REQUIRE(records.take_session(identity_of("bob"), at(0)) == nullptr);
+    REQUIRE(records.take_session(identity_of("eve"), at(0)) != nullptr);
     for (int i = 0; i < 20; ++i) records.give_back(*taken[static_cast<std::size_t>(i)]);
-    REQUIRE(records.take_session(identity_of("bob")) != nullptr);
+    REQUIRE(records.take_session(identity_of("bob"), at(0)) != nullptr);
+}
+
+TEST_CASE("fabric clients: a principal opens many sessions at once, and then one after the other",
+          "[fabric]") {
+    ClientRecords::Limits limits = kLimits;
+    limits.opens_max = 50;
+    limits.open_interval = 100ms;
+    ClientRecords records(limits);
+    // Each session ends at once. A client that is remembered keeps the count.
+    const auto opens = [&records](const char* name, Instant now) {
+        PrincipalShare* const share = records.take_session(identity_of(name), now);
+        if (share == nullptr) return false;
+        Line line(9);
+        ClientRecord& client = records.enter(client_id(1), identity_of(name), *share, line);
+        records.leave(client, line, now);
+        records.give_back(*share);
+        return true;
+    };
+    int count = 0;
+    while (opens("ann", at(0))) ++count;
+
+    CHECK(count == 50);
+    CHECK(records.why_no_session() == "the principal opens too many sessions in a short time");
+    CHECK(opens("bob", at(0)));
+    for (int second = 1; second < 10; ++second) {
+        int more = 0;
+        while (opens("ann", at(second))) ++more;
+        CHECK(more == 10);
+    }
+    // After a pause it may open as many at once again, and no more.
+    for (count = 0; opens("ann", at(30)); ++count) {
+    }
+    CHECK(count == 50);
+}
+
+TEST_CASE("fabric clients: many old clients are forgotten in steps", "[fabric]") {
+    constexpr std::uint32_t kClients = 1000;
+    constexpr std::uint64_t kFops = 4;
+    constexpr std::uint32_t kOthers = 1000;
+    ClientRecords::Limits limits = kLimits;
+    limits.sessions_max = 10 * kOthers;
+    limits.idle_max = kClients + kOthers;
+    limits.reply_bytes_max = 64U << 20;
+    ClientRecords records(limits);
+    for (std::uint32_t i = 0; i < kClients; ++i) {
+        Visitor of_ann;
+        of_ann.come(records, i, "ann");
+        for (std::uint64_t fop = 1; fop <= kFops; ++fop) ask(records, of_ann, fop);
+        of_ann.go(records, at(0));
+    }
+    // Principals whose clients are to stay.
+    for (std::uint32_t i = 0; i < kOthers; ++i) {
+        Visitor other;
+        other.come(records, kClients + i, "other" + std::to_string(i));
+        other.go(records, at(50));
+    }
+    const std::uint64_t bytes_of_client = records.reply_bytes() / kClients;
+
+    std::size_t steps = 0;
+    for (bool goes_on = true; goes_on; ++steps) {
+        const std::size_t size = records.size();
+        const std::uint64_t bytes = records.reply_bytes();
+        goes_on = records.forget_old(at(60));
+        CHECK(size - records.size() <= 256);
+        CHECK(bytes - records.reply_bytes() <= 256 * bytes_of_client / kFops);
+        REQUIRE(steps < 100);
+    }
+
+    CHECK(records.size() == kOthers);
+    CHECK(records.reply_bytes() == 0);
+    CHECK(steps >= (kClients * (1 + kFops) + kOthers) / 256);
 }
 
 TEST_CASE("fabric clients: unproved names share one principal's share", "[fabric]") {
@@ -112,10 +184,10 @@ TEST_CASE("fabric clients: unproved names share one principal's share", "[fabric
     for (const auto kind : {fop::AuthKind::kNone, fop::AuthKind::kPeer}) {
         CAPTURE(kind);
         int count = 0;
-        while (records.take_session({.kind = kind, .name = std::to_string(count)})) ++count;
+        while (records.take_session({.kind = kind, .name = std::to_string(count)}, at(0))) ++count;
         REQUIRE(count < 81);
     }
-    REQUIRE(records.take_session(identity_of("ann")) != nullptr);
+    REQUIRE(records.take_session(identity_of("ann"), at(0)) != nullptr);
 }
 
 TEST_CASE("fabric clients: one principal's many do not make another's be forgotten", "[fabric]") {
@@ -137,9 +209,9 @@ TEST_CASE("fabric clients: one principal's many do not make another's be forgott
     }
     REQUIRE(records.find(client_id(1099), identity_of("ann")) != nullptr);
     REQUIRE(records.find(client_id(1092), identity_of("ann")) == nullptr);
-    records.forget_old(at(60));
+    CHECK_FALSE(records.forget_old(at(60)));
     REQUIRE(records.size() == 7);
-    records.forget_old(at(61));
+    CHECK_FALSE(records.forget_old(at(61)));
     REQUIRE(records.size() == 0);
 }
 
@@ -203,7 +275,7 @@ TEST_CASE("fabric clients: requests and waiting replies of one principal take no
     // Requests may outlive everything else of their principal.
     for (; replies > 0; --replies) records.give_back_unsent(*of_ann.share, to_ann, kBytes);
     of_ann.go(records, at(0));
-    records.forget_old(at(60));
+    CHECK_FALSE(records.forget_old(at(60)));
     PrincipalShare& share = *of_ann.share;
     for (; requests > 1; --requests) records.give_back_request(share, kBytes);
     CHECK(share.name == fop::share_name(identity_of("ann")));
@@ -409,7 +481,7 @@ TEST_CASE("fabric clients: replies of idle clients go where most are kept", "[fa
     // Nothing is lost from the count when all of them are gone.
     records.acknowledged(*of_bob.client, asked + 1);
     of_bob.go(records, at(0));
-    records.forget_old(at(60));
+    CHECK_FALSE(records.forget_old(at(60)));
     CHECK(records.size() == 0);
     CHECK(records.reply_bytes() == 0);
 }
@@ -528,7 +600,7 @@ TEST_CASE("fabric clients: a reply goes to the session that asked last, and to n
     const auto running = records.remember(*first.client, 5);
     running.fop->line = first.line.id();
     Line second(8);
-    PrincipalShare* const share = records.take_session(identity_of("ann"));
+    PrincipalShare* const share = records.take_session(identity_of("ann"), at(0));
     ClientRecord& same = records.enter(client_id(1), identity_of("ann"), *share, second);
     REQUIRE(first.line.is_replaced);
     first.go(records, at(0));
@@ -546,11 +618,11 @@ TEST_CASE("fabric clients: one whose fop still runs is not forgotten", "[fabric]
     of_ann.come(records, 1, "ann");
     const auto running = records.remember(*of_ann.client, 5);
     of_ann.go(records, at(0));
-    records.forget_old(at(1000));
+    CHECK_FALSE(records.forget_old(at(1000)));
     REQUIRE(records.size() == 1);
 
     records.answered(*running.fop, {.id = 5}, at(1000));
-    records.forget_old(at(1060));
+    CHECK_FALSE(records.forget_old(at(1060)));
     REQUIRE(records.size() == 0);
 }
 
