@@ -1,5 +1,6 @@
 // Goal: what is known of clients is bounded, each principal has its share of it, and what one
-// principal does takes nothing from another.
+// principal does takes nothing from another. The file is long because all of its tests have the
+// same visitors and limits.
 #include "fabric/rpc/client_records.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What a peer that does not speak our frames, or speaks them wrongly, can do to others.
+// What a peer that does not speak our frames, or speaks them wrongly, can do to others. The file is
+// long because all of its tests have the same raw peer.
 #include <algorithm>
 #include <array>
 #include <cerrno>
