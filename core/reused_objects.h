@@ -16,7 +16,7 @@ namespace fopd::core {
 // Base class of the objects of a ReusedObjects.
 class ReusedObject {
 private:
-    template <typename T>
+    template <typename T, void (*kReturnMemory)()>
     friend class ReusedObjects;
     std::size_t index_ = 0;  // In the list of all objects.
 };
@@ -26,8 +26,9 @@ private:
 // period: a few in each turn, so that others get their turns. An object is never destroyed within a
 // call of its user, who may therefore still look at one that was given back in the same turn.
 //
-// Lives on its reactor, which outlives it.
-template <typename T>
+// Lives on its reactor, which outlives it. `kReturnMemory` gives freed memory back to the kernel;
+// it is called after each few thousand objects, as it takes long for much memory.
+template <typename T, void (*kReturnMemory)() = &return_freed_memory>
 class ReusedObjects final : Timer {
 public:
     // So many free objects are always kept.
@@ -35,6 +36,9 @@ public:
     static constexpr Duration kPeriod = 10s;
     static constexpr std::size_t kDestroyedPerStep = 1024;
     static constexpr Duration kStepPause = 10ms;
+    // After so many destroyed objects their memory is returned. Fewer that were destroyed in a
+    // period leave it to the allocator.
+    static constexpr std::size_t kWorthReturning = 4096;
 
     explicit ReusedObjects(Reactor& reactor) : Timer(&on_time), reactor_(reactor) {}
 
@@ -54,9 +58,6 @@ public:
     const std::vector<std::unique_ptr<T>>& all() const { return all_; }
 
 private:
-    // Fewer that were destroyed together leave their memory to the allocator.
-    static constexpr std::size_t kWorthReturning = 4096;
-
     template <typename... Arguments>
     T& make(Arguments&&... arguments) {
         T& made = *all_.emplace_back(std::make_unique<T>(std::forward<Arguments>(arguments)...));
@@ -89,10 +90,20 @@ private:
             ++destroyed_;
         }
         unneeded_ = std::min(unneeded_, free_.size());
-        if (spare_ > 0 || std::exchange(destroyed_, 0) < kWorthReturning) return;
-        free_.shrink_to_fit();
-        all_.shrink_to_fit();
-        return_freed_memory();
+        const bool is_last = spare_ == 0;
+        const bool is_worth = destroyed_ >= kWorthReturning;
+        is_returning_ |= is_worth;
+        if (is_last && is_returning_) {
+            free_.shrink_to_fit();
+            all_.shrink_to_fit();
+        }
+        if (is_worth || (is_last && is_returning_)) {
+            destroyed_ = 0;
+            kReturnMemory();
+        }
+        if (!is_last) return;
+        destroyed_ = 0;
+        is_returning_ = false;
     }
     void destroy(T& object) {
         const std::size_t index = index_of(object);
@@ -106,7 +117,8 @@ private:
     std::vector<T*> free_;
     std::size_t unneeded_ = 0;   // The smallest number of free objects since the period began.
     std::size_t spare_ = 0;      // How many objects are still to be destroyed.
-    std::size_t destroyed_ = 0;  // How many were, since a period ended.
+    std::size_t destroyed_ = 0;  // How many were, since memory was returned or a period ended.
+    bool is_returning_ = false;  // Memory was returned since the period ended.
 };
 
 }  // namespace fopd::core

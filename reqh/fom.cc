@@ -17,6 +17,14 @@ namespace {
 // The longest wait of a fop for a buffer, whatever its deadline.
 constexpr Duration kBufferWaitMax = 30s;
 
+// The frames of the coroutines that execute a fop. A write of parts of blocks has the most at a
+// time: seven of 400 to 1728 bytes each in a release build with GCC 12.
+constexpr std::uint64_t kFramesBytes = 8U << 10;
+// The memory that a fop takes from the moment it is executed, besides its buffer.
+constexpr std::uint64_t kExecutionBytes = sizeof(Operation) + kFramesBytes;
+// What a fop counts from its arrival on has room for its fom.
+static_assert(sizeof(Fom) + fabric::kServerFopBytes <= fabric::kFopBytes);
+
 std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
 }
@@ -123,6 +131,7 @@ Task<void> Fom::run() {
         co_return;
     }
     Operation& operation = services_.operations.take();
+    fop_->takes_memory(kExecutionBytes);
     operation.begin({.fop = fop_,
                      .type = type_,
                      .client = this,

@@ -15,6 +15,8 @@ constexpr std::size_t kRememberedMax = 1024;
 constexpr std::size_t kRecordedKept = 16;
 // The memory of a remembered fop, without the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
+// How many clients, fops and shares one forget_old() destroys or looks at.
+constexpr std::size_t kForgottenPerStep = 256;
 // What the map and the allocator add to an entry.
 constexpr std::size_t kEntryOverheadBytes = 64;
 static_assert(sizeof(std::pair<const std::uint64_t, RememberedFop>) + kEntryOverheadBytes <=
@@ -24,6 +26,12 @@ static_assert(sizeof(std::pair<const std::uint64_t, RememberedFop>) + kEntryOver
 // four times as much as is free, so a single principal gets at most four fifths of `max`.
 bool may_have_more(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
     return of_all < max && own < 4 * (max - of_all);
+}
+
+// Whether a principal that uses nothing may take one when `of_all` are in use: many principals
+// together may have used up `max`. Each of them has at most one of these.
+bool may_have_first(std::uint64_t of_all, std::uint64_t max) {
+    return of_all < max + max / 2;
 }
 
 std::size_t place_of(std::uint64_t request) {
@@ -38,23 +46,32 @@ std::uint64_t cost_of(const RememberedFop& fop) {
 
 // -- sessions --
 
-PrincipalShare* ClientRecords::take_session(const fop::Identity& identity) {
+PrincipalShare* ClientRecords::take_session(const fop::Identity& identity, Instant now) {
     std::string name = fop::share_name(identity);
     const auto [at, is_new] = shares_.try_emplace(name);
     PrincipalShare& share = at->second;
     if (is_new) share.name = std::move(name);
-    if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
+    why_no_session_ = refusal_of_session(share, now);
+    if (!why_no_session_.empty()) {
         release_if_empty(share);
         return nullptr;
     }
+    share.opens_until = after(std::max(share.opens_until, now), limits_.open_interval);
     ++share.sessions;
     ++sessions_;
     return &share;
 }
 
-std::string_view ClientRecords::why_no_session() const {
-    return sessions_ < limits_.sessions_max ? "the principal has reached its share of the sessions"
-                                            : "too many sessions";
+std::string_view ClientRecords::refusal_of_session(const PrincipalShare& share, Instant now) const {
+    if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
+        return sessions_ < limits_.sessions_max
+                   ? "the principal has reached its share of the sessions"
+                   : "too many sessions";
+    }
+    const bool is_at_pace =
+        share.opens_until <= now ||
+        share.opens_until - now <= limits_.open_interval * (limits_.opens_max - 1);
+    return is_at_pace ? "" : "the principal opens too many sessions in a short time";
 }
 
 void ClientRecords::give_back(PrincipalShare& share) {
@@ -100,16 +117,20 @@ void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
     if (client.linked() == is_idle) return;
     PrincipalShare& share = client.share_;
     by_idle_.erase({share.idle_count, share.name});
+    by_idle_bytes_.erase({share.idle_bytes, share.name});
     if (is_idle) {
         share.idle.push_back(client);
         ++share.idle_count;
         ++idle_count_;
+        share.idle_bytes += client.bytes_;
     } else {
         client.unlink();
         --share.idle_count;
         --idle_count_;
+        share.idle_bytes -= client.bytes_;
     }
     if (share.idle_count > 0) by_idle_.insert({share.idle_count, share.name});
+    if (share.idle_bytes > 0) by_idle_bytes_.insert({share.idle_bytes, share.name});
     // The principal with the most idle clients loses one.
     while (idle_count_ > limits_.idle_max) {
         forget(shares_.at(std::prev(by_idle_.end())->second).idle.front());
@@ -127,32 +148,63 @@ void ClientRecords::forget(ClientRecord& client) {
     release_if_empty(share);
 }
 
-void ClientRecords::forget_old(Instant now) {
-    for (auto each = shares_.begin(); each != shares_.end();) {
+bool ClientRecords::forget_old(Instant now) {
+    std::size_t done = 0;
+    for (auto each = shares_.lower_bound(sweep_from_); each != shares_.end();) {
         PrincipalShare& share = (each++)->second;  // The share is destroyed with its last client.
+        ++done;
         while (share.idle_count > 0) {
             ClientRecord& oldest = share.idle.front();
             if (now - oldest.idle_since_ < limits_.idle_time) break;
+            if (done >= kForgottenPerStep) {
+                sweep_from_ = share.name;
+                return true;
+            }
+            done += 1 + oldest.fops_.size();
             const bool is_last = share.clients == 1 && share.sessions == 0;
             forget(oldest);
             if (is_last) break;
         }
+        if (done >= kForgottenPerStep && each != shares_.end()) {
+            sweep_from_ = each->first;
+            return true;
+        }
     }
+    sweep_from_.clear();
+    return false;
 }
 
 // -- fops --
 
-// A principal of which next to nothing is remembered may always have one more: several others
-// together may have used up the memory.
+// Less than one fop, such as the numbers of a few recorded replies, is next to nothing.
 bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
-    return share.reply_bytes < kRememberedBytes ||
-           may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
+    const bool is_first = share.reply_bytes < kRememberedBytes &&
+                          may_have_first(reply_bytes_, limits_.reply_bytes_max);
+    return is_first || may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
 }
 
-// The principal's own idle clients are forgotten before it is refused anything.
 bool ClientRecords::make_room(PrincipalShare& share) {
-    while (!may_remember_more(share) && share.idle_count > 0) forget(share.idle.front());
-    return may_remember_more(share);
+    while (!may_remember_more(share)) {
+        PrincipalShare* const giver = who_gives_room(share);
+        if (giver == nullptr) return false;
+        forget(giver->idle.front());
+    }
+    return true;
+}
+
+// The principal whose longest idle client is forgotten. Null: nobody has any for this one.
+PrincipalShare* ClientRecords::who_gives_room(PrincipalShare& to) {
+    if (!by_idle_bytes_.empty()) {
+        PrincipalShare& most = shares_.at(std::prev(by_idle_bytes_.end())->second);
+        if (most.reply_bytes > to.reply_bytes) return &most;
+    }
+    return to.idle_count > 0 ? &to : nullptr;
+}
+
+void ClientRecords::recount(ClientRecord& client, std::uint64_t before, std::uint64_t now) {
+    for (std::uint64_t* const each : {&client.bytes_, &client.share_.reply_bytes, &reply_bytes_}) {
+        *each = *each - before + now;
+    }
 }
 
 ClientRecords::Found ClientRecords::remember(ClientRecord& client, std::uint64_t request) {
@@ -165,8 +217,7 @@ ClientRecords::Found ClientRecords::remember(ClientRecord& client, std::uint64_t
     RememberedFop& fop = client.fops_[request];
     fop.client = &client;
     ++client.running_;
-    share.reply_bytes += cost_of(fop);
-    reply_bytes_ += cost_of(fop);
+    recount(client, 0, cost_of(fop));
     return {.fop = &fop, .is_new = true};
 }
 
@@ -176,8 +227,7 @@ void ClientRecords::answered(RememberedFop& fop, const fop::Reply& reply, Instan
     if (line != nullptr && line->id() == fop.line) line->reply(reply, fop.lane);
     const std::uint64_t before = cost_of(fop);
     fop.reply.emplace(reply);
-    client.share_.reply_bytes += cost_of(fop) - before;
-    reply_bytes_ += cost_of(fop) - before;
+    recount(client, before, cost_of(fop));
     // The client gave it up. No later acknowledgement looks at it again.
     if (reply.id < client.acknowledged_before_) erase_fop(client, client.fops_.find(reply.id));
     end_running(client, now);
@@ -201,11 +251,6 @@ bool ClientRecords::may_record(ClientRecord& client, std::uint64_t request) {
     return make_room(client.share_);
 }
 
-bool ClientRecords::is_recorded(const ClientRecord& client, std::uint64_t request) const {
-    const auto at = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
-    return at != client.recorded_.end() && *at == request;
-}
-
 void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
     if (request < client.acknowledged_before_) return;  // The client gave it up.
     auto& recorded = client.recorded_;
@@ -220,9 +265,7 @@ void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
 
 void ClientRecords::count_recorded(ClientRecord& client) {
     const std::uint64_t bytes = client.recorded_.capacity() * sizeof(std::uint64_t);
-    client.share_.reply_bytes += bytes - client.recorded_bytes_;
-    reply_bytes_ += bytes - client.recorded_bytes_;
-    client.recorded_bytes_ = bytes;
+    recount(client, std::exchange(client.recorded_bytes_, bytes), bytes);
 }
 
 void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
@@ -253,11 +296,11 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
 
 bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
                                 std::uint64_t bytes) {
-    while (share.unsent_bytes > 0 &&
-           !may_have_more(share.unsent_bytes, unsent_bytes_, limits_.unsent_bytes_max)) {
-        UnsentReplies& slowest = share.unsent.front();
+    while (!may_take_unsent(share)) {
+        PrincipalShare& giver = who_gives_unsent(share);
+        UnsentReplies& slowest = giver.unsent.front();
         if (&slowest == &session) return false;
-        give_back_all_unsent(share, slowest);
+        give_back_all_unsent(giver, slowest);
         slowest.on_lost();
     }
     session.bytes += bytes;
@@ -265,6 +308,21 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
     unsent_bytes_ += bytes;
     if (!session.linked()) share.unsent.push_back(session);
     return true;
+}
+
+bool ClientRecords::may_take_unsent(const PrincipalShare& share) const {
+    const std::uint64_t max = limits_.unsent_bytes_max;
+    return share.unsent_bytes == 0 ? may_have_first(unsent_bytes_, max)
+                                   : may_have_more(share.unsent_bytes, unsent_bytes_, max);
+}
+
+// A principal that has replies which wait gives up its own. Looking at all others is rare: each
+// time, the one with most loses many.
+PrincipalShare& ClientRecords::who_gives_unsent(PrincipalShare& to) {
+    if (to.unsent_bytes > 0) return to;
+    return std::ranges::max_element(shares_, {},
+                                    [](const auto& each) { return each.second.unsent_bytes; })
+        ->second;
 }
 
 void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
@@ -282,8 +340,9 @@ void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& s
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {
-    return share.request_bytes == 0 ||
-           may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
+    const std::uint64_t max = limits_.request_bytes_max;
+    return share.request_bytes == 0 ? may_have_first(request_bytes_, max)
+                                    : may_have_more(share.request_bytes, request_bytes_, max);
 }
 
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {
@@ -301,8 +360,7 @@ void ClientRecords::give_back_request(PrincipalShare& share, std::uint64_t bytes
 void ClientRecords::erase_fop(ClientRecord& client,
                               std::map<std::uint64_t, RememberedFop>::iterator fop) {
     ENSURE(fop != client.fops_.end());
-    client.share_.reply_bytes -= cost_of(fop->second);
-    reply_bytes_ -= cost_of(fop->second);
+    recount(client, cost_of(fop->second), 0);
     client.fops_.erase(fop);
 }
 

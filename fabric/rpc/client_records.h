@@ -68,7 +68,10 @@ struct PrincipalShare {
     // Sessions with replies that wait; the one that has sent none of them for longest is the first.
     core::IntrusiveList<UnsentReplies> unsent;
     std::uint32_t idle_count = 0;
+    std::uint64_t idle_bytes = 0;            // The part of reply_bytes that is kept for these.
     core::IntrusiveList<ClientRecord> idle;  // Idle clients, the longest idle first.
+    // The sessions that it has opened count as opened at a steady pace until then.
+    Instant opens_until = Instant::min();
 };
 
 // One client of one principal. Exists while the client has a session, or may reconnect for the
@@ -100,6 +103,7 @@ private:
     std::map<std::uint64_t, RememberedFop> fops_;
     std::vector<std::uint64_t> recorded_;  // In the order of their places.
     std::uint64_t recorded_bytes_ = 0;     // The part of recorded_ that counts in the share.
+    std::uint64_t bytes_ = 0;              // All that counts in the share's reply_bytes.
     // The client has the replies to all requests before this one.
     std::uint64_t acknowledged_before_ = 0;
     std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
@@ -109,12 +113,19 @@ private:
 
 // The records of clients that a server keeps beyond their sessions. Each principal may use a
 // limited share, so that a principal that takes its whole share leaves room for principals that
-// come later. A principal that needs more memory for replies loses its own idle clients first. When
-// there are too many idle clients, the principal with the most of them loses one.
+// come later. When that has used up a memory, a principal that holds none of it may still have one
+// request, reply or remembered fop, until a half more is in use. If a principal needs more memory
+// for replies than it may have, idle clients are forgotten: those of the principal that keeps most
+// for its idle clients if it holds more than this one, else its own. When there are too many idle
+// clients, the principal with the most of them loses one.
 class ClientRecords {
 public:
     struct Limits {
         std::uint32_t sessions_max = 0;
+        // A principal may open `opens_max` sessions at once, and one more in each interval. Without
+        // an interval it may open any number.
+        std::uint32_t opens_max = 0;
+        Duration open_interval{};
         std::uint32_t idle_max = 0;
         Duration idle_time{};
         std::uint64_t reply_bytes_max = 0;
@@ -125,9 +136,10 @@ public:
     explicit ClientRecords(const Limits& limits) : limits_(limits) {}
 
     // Counts a new session for the client's principal, until give_back(). Null when the principal
-    // has its share of sessions, or none is left: why_no_session() says which.
-    PrincipalShare* take_session(const fop::Identity& identity);
-    std::string_view why_no_session() const;
+    // has its share of sessions, none is left, or it opens them too fast: why_no_session() says
+    // which.
+    PrincipalShare* take_session(const fop::Identity& identity, Instant now);
+    std::string_view why_no_session() const { return why_no_session_; }
     void give_back(PrincipalShare& share);
 
     ClientRecord* find(const fop::ClientId& id, const fop::Identity& identity);
@@ -139,7 +151,7 @@ public:
 
     // Called when a fop that must be remembered has arrived. `is_new`: it has arrived for the first
     // time. `fop` is null if too many are remembered already for this client, or too much memory is
-    // used for its principal, which may always have one.
+    // used for its principal.
     struct Found {
         RememberedFop* fop = nullptr;
         bool is_new = false;
@@ -154,8 +166,6 @@ public:
     // A fop whose reply the store records has arrived. False when too much is remembered for its
     // principal already.
     [[nodiscard]] bool may_record(ClientRecord& client, std::uint64_t request);
-    // Whether the fop has started, so that the store may have a record of its reply.
-    bool is_recorded(const ClientRecord& client, std::uint64_t request) const;
     // The fop has started.
     void note_recorded(ClientRecord& client, std::uint64_t request);
     // The client has the replies to all requests before this one, or wants them no more: those that
@@ -164,22 +174,24 @@ public:
 
     // Counts the memory of a reply that waits until its session can send it; give_back_unsent()
     // ends that. If too many replies of the principal wait already, the sessions that have sent
-    // none for longest lose theirs. False when this session is the first of these. A principal
-    // without such replies may always have one. REQUIRES: the principal has a session.
+    // none for longest lose theirs; if the principal has none, and no memory is left even for the
+    // first one, those of the principal that has most. False when this session is the first of
+    // these. REQUIRES: the principal has a session.
     [[nodiscard]] bool take_unsent(PrincipalShare& share, UnsentReplies& session,
                                    std::uint64_t bytes);
     // A reply of the session that took so much memory was sent.
     void give_back_unsent(PrincipalShare& share, UnsentReplies& session, std::uint64_t bytes);
     // None of the session's replies wait any longer.
     void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
-    // Whether the principal may have one more request in memory. It may always have one.
+    // Whether the principal may have one more request in memory.
     bool may_take_request(const PrincipalShare& share) const;
     // Counts a request until give_back_request(); until then the share exists.
     void take_request(PrincipalShare& share, std::uint64_t bytes);
     void give_back_request(PrincipalShare& share, std::uint64_t bytes);
 
-    // Forgets the clients that have been idle for at least `idle_time`.
-    void forget_old(Instant now);
+    // Forgets clients that have been idle for at least `idle_time`: no more than take a moment.
+    // True if there may be others; the next call goes on with them.
+    [[nodiscard]] bool forget_old(Instant now);
     std::size_t size() const { return clients_.size(); }
     // The bytes that count against Limits::reply_bytes_max.
     std::uint64_t reply_bytes() const { return reply_bytes_; }
@@ -202,19 +214,30 @@ private:
     }
     bool may_remember_more(const PrincipalShare& share) const;
     bool make_room(PrincipalShare& share);
+    PrincipalShare* who_gives_room(PrincipalShare& to);
+    PrincipalShare& who_gives_unsent(PrincipalShare& to);
+    bool may_take_unsent(const PrincipalShare& share) const;
+    // What counts for the client was `before` bytes, and is `now` bytes.
+    void recount(ClientRecord& client, std::uint64_t before, std::uint64_t now);
     void count_recorded(ClientRecord& client);
     void set_idle(ClientRecord& client, bool is_idle);
     void end_running(ClientRecord& client, Instant now);
     void erase_fop(ClientRecord& client, std::map<std::uint64_t, RememberedFop>::iterator fop);
     void forget(ClientRecord& client);
     void release_if_empty(PrincipalShare& share);
+    // Empty: the principal may open a session now.
+    std::string_view refusal_of_session(const PrincipalShare& share, Instant now) const;
 
     const Limits limits_;
+    std::string_view why_no_session_;
+    std::string sweep_from_;  // The name of the share that forget_old() goes on with.
     std::map<std::string, PrincipalShare> shares_;
     std::map<Key, std::unique_ptr<ClientRecord>> clients_;
     // The number of idle clients and the name of each principal that has any; the most idle clients
     // last.
     std::set<std::pair<std::uint32_t, std::string>> by_idle_;
+    // As by_idle_, with the bytes that are kept for idle clients.
+    std::set<std::pair<std::uint64_t, std::string>> by_idle_bytes_;
     std::uint32_t sessions_ = 0;
     std::uint32_t idle_count_ = 0;
     std::uint64_t reply_bytes_ = 0;

@@ -44,6 +44,12 @@ struct Caller {
     std::string address{};  // For logs.
 };
 
+// The memory that a fop counts from its arrival on, besides its content: what the server keeps of
+// it, of which kServerFopBytes, and what its user does: its part of the request scheduler, and its
+// state until it runs.
+inline constexpr std::uint64_t kFopBytes = 2048;
+inline constexpr std::uint64_t kServerFopBytes = 704;
+
 // A fop from its arrival to its reply. The server side of RPC makes and owns it. It lives on one
 // reactor and exists until reply() was called, even if the session ends before. It uses no receive
 // buffer: its content was copied out of the message.
@@ -66,6 +72,10 @@ public:
     // the fop changes anything. A fop that is answered without this call has changed nothing: it is
     // not remembered, and a resend of it is a new fop.
     virtual void started() = 0;
+
+    // The fop takes so much more memory until its reply, besides kFopBytes. It counts in the share
+    // of its principal, which may have no further requests when that is used up.
+    virtual void takes_memory(std::uint64_t bytes) = 0;
 
     // Copies client memory, from `offset` in the memory of the descriptor, into a buffer; push()
     // copies the other way. Fails at the deadline, when the cancel source is cancelled, or when the

@@ -21,6 +21,8 @@ Server::Server(SessionHost& host, IncomingUser& user, const ServerOptions& optio
       options_(options),
       places_({.count_max = options.handshakes_max, .time_max = host.options().handshake_timeout}),
       clients_({.sessions_max = options.sessions_max,
+                .opens_max = options.session_opens_max,
+                .open_interval = options.session_open_interval,
                 .idle_max = options.clients_kept_max,
                 .idle_time = options.client_kept,
                 .reply_bytes_max = options.reply_bytes_max,
@@ -136,8 +138,9 @@ std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
 void Server::on_time(core::Timer& timer) {
     auto& self = static_cast<Server&>(timer);
     core::Reactor& reactor = self.host_.reactor();
-    self.clients_.forget_old(reactor.now());
-    if (self.clients_.size() > 0) reactor.arm(self, after(reactor.now(), kSweepInterval));
+    const bool goes_on = self.clients_.forget_old(reactor.now());
+    if (self.clients_.size() == 0) return;
+    reactor.arm(self, after(reactor.now(), goes_on ? kSweepPause : kSweepInterval));
 }
 
 Server::Incoming& Server::take_incoming() {

@@ -24,6 +24,9 @@ struct ServerOptions {
     // Identifies this life of the node: differs after each start.
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
+    // A principal may open so many sessions at once, and afterwards one in each interval.
+    std::uint32_t session_opens_max = 20'000;
+    Duration session_open_interval{3ms};
     // Connections in the handshake. A failed one keeps its place for the longest time that a
     // handshake may take.
     std::uint32_t handshakes_max = 1024;
@@ -45,8 +48,7 @@ struct ServerStatistics {
     core::Counter lacked_requests;  // requests,
     core::Counter lacked_waiting;   // bytes of fops that wait for their turn,
     core::Counter lacked_replies;   // or replies that its clients have not acknowledged.
-    // Sessions that were ended because replies to their principal take too much memory, or because
-    // a request that they sent again, and that cannot be put off, found none.
+    // Sessions that were ended because replies to their principal take too much memory.
     core::Counter ended;
 };
 
@@ -130,6 +132,8 @@ private:
 
     // The interval of sweeps, while there are clients or requests to forget.
     static constexpr Duration kSweepInterval = 10s;
+    // The pause between the steps of a sweep.
+    static constexpr Duration kSweepPause = 1ms;
     static void on_time(core::Timer& timer);
     Incoming& take_incoming();
     void release(Incoming& incoming);

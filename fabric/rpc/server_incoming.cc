@@ -37,6 +37,7 @@ Bytes Server::Incoming::keep(Bytes bytes) {
 
 void Server::Incoming::begin(Peer& peer, PrincipalShare& share, const fop::RequestHeader& header,
                              const fop::Request& request, const fop::FopType* known) {
+    static_assert(sizeof(Incoming) <= kServerFopBytes);
     peer_ = &peer;
     share_ = &share;
     type = known;
@@ -80,6 +81,12 @@ void Server::Incoming::started() {
     started_ = true;
     end_waiting();
     peer_->note_started(*this);
+}
+
+void Server::Incoming::takes_memory(std::uint64_t bytes) {
+    ENSURE(!replied_);
+    counted_bytes_ += bytes;
+    server_.clients_.take_request(*share_, bytes);
 }
 
 void Server::Incoming::begin_to_wait() {

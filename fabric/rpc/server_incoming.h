@@ -29,7 +29,7 @@ public:
     static std::uint32_t waiting_bytes(std::size_t kept);
     static std::size_t kept_bytes(const fop::RequestHeader& header, const fop::Request& request);
     // The memory that a request with so many kept bytes counts in its principal's share.
-    static std::uint64_t counted_bytes(std::size_t kept) { return kept + kObjectBytes; }
+    static std::uint64_t counted_bytes(std::size_t kept) { return kept + kFopBytes; }
     // `type` is null for a fop of unknown type.
     static fop::Lane lane_of(const fop::FopType* type);
 
@@ -45,6 +45,7 @@ public:
     Instant deadline() const override { return deadline_; }
     core::CancelSource& cancel_source() override { return *cancel_; }
     void started() override;
+    void takes_memory(std::uint64_t bytes) override;
     // Called after arrival: a fop that has neither started nor been answered waits for its turn.
     void begin_to_wait();
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
@@ -64,10 +65,6 @@ public:
 
 private:
     friend Server;
-    // The approximate memory that the server, the user of fops (a Fom) and its scheduler need for a
-    // fop besides its kept bytes.
-    static constexpr std::uint64_t kObjectBytes = 2048;
-
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                                 core::Buffer buffer);

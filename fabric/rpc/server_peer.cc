@@ -17,7 +17,7 @@ constexpr Server::Peer::Lack Server::Peer::kLacksReplies{
 
 SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
     ClientRecords& clients = server_.clients_;
-    share_ = clients.take_session(proved.identity());
+    share_ = clients.take_session(proved.identity(), server_.host_.reactor().now());
     if (share_ == nullptr) return {.refusal = clients.why_no_session()};
     return {.resumed = clients.find(proved.client_id(), proved.identity()) != nullptr};
 }
@@ -67,15 +67,10 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
     if (const Lack* const lack = lacks(session_now, header, request, lane); lack != nullptr) {
+        // A fop that is remembered gets its reply, or waits for it, in memory that it already has.
+        // Any other request is put off. If the store may have a record of its reply, the client
+        // sends it again under the same number.
         const bool is_remembered = is_once && record->fops().contains(request.id);
-        const bool may_have_run = is_recorded && server_.clients_.is_recorded(*record, request.id);
-        // The client takes a request that is put off for one that has changed nothing, and sends it
-        // as a new one. One that was sent before may have run: it is answered from memory, or sent
-        // again over the client's next session.
-        if (may_have_run) {
-            end_for_memory(session_now, lack->words);
-            return false;
-        }
         if (!is_remembered) {
             put_off(request, lane, *lack);
             return true;
@@ -130,11 +125,6 @@ void Server::Peer::put_off(const fop::Request& request, fop::Lane lane, const La
     reply({.id = request.id, .status = fop::Status::kTryAgain, .words = lack.words}, lane);
 }
 
-void Server::Peer::end_for_memory(Session& session_now, std::string_view words) {
-    server_.statistics_.ended.add(1);
-    session_now.end(Errc::kNoSpace, words);
-}
-
 // One pass finds the fops of all requests: a message may name many, and a session have many fops.
 void Server::Peer::on_cancelled(Session& session_now, std::span<const std::uint64_t> requests) {
     struct Named {
@@ -185,9 +175,10 @@ void Server::Peer::on_bye(Session& session_now, std::string_view) {
 
 void Server::Peer::on_turn_end(Session& session_now) {
     if (has_lost_reply_) {
-        return end_for_memory(session_now,
-                              "it takes no replies, and its principal has its share of the memory "
-                              "for replies");
+        server_.statistics_.ended.add(1);
+        return session_now.end(Errc::kNoSpace,
+                               "it takes no replies, and its principal has its share of the "
+                               "memory for replies");
     }
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();

@@ -72,7 +72,6 @@ private:
         });
     }
     void put_off(const fop::Request& request, fop::Lane lane, const Lack& lack);
-    void end_for_memory(Session& session, std::string_view words);
 
     struct Waiting {
         // The approximate memory of a waiting reply besides the bytes of the reply.

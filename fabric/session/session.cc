@@ -90,7 +90,11 @@ void Session::on_closed(const Error& reason, std::string_view words) {
     }
     host_.statistics_.lost.add(1);
     note_unfinished("the connection was lost");
-    if (role_ == Role::kServer && words.empty() && reason.code == Errc::kClosed) words = kLostWords;
+    if (role_ == Role::kServer && words.empty()) {
+        if (reason.code == Errc::kClosed) words = kLostWords;
+        // The peer has sent what the transport cannot read: the context says what.
+        if (reason.code == Errc::kInvalid) words = reason.context;
+    }
     // An acceptor refuses before it has seen a key, so its refusal is temporary and not about this
     // client.
     const bool turned_away = state_ == State::kConnecting && reason.code == Errc::kDenied;

@@ -12,7 +12,8 @@ namespace fopd::fabric {
 
 namespace {
 
-// One turn receives and sends at most this often for a connection, so that others get theirs.
+// One turn receives and sends at most this often for a connection, so that others get theirs. See
+// WorkTurns, too.
 constexpr int kReceivesPerTurn = 4;
 constexpr int kSendsPerTurn = 4;
 // Frames that one system call sends.
@@ -51,7 +52,8 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::string peer, Side side,
                              std::span<const std::byte> greeting)
-    : IncompleteMessage(machine.incomplete_),
+    : HasWork(machine.work_),
+      IncompleteMessage(machine.incomplete_),
       machine_(machine),
       user_(user),
       peer_(std::move(peer)),
@@ -106,7 +108,7 @@ void TcpConnection::on_writable() {
 void TcpConnection::want_work() {
     HasWork& place = *this;
     if (place.linked()) return;
-    machine_.with_work_.push_back(place);
+    place.join();
     machine_.want_turn();
 }
 
@@ -323,7 +325,7 @@ void TcpConnection::take_sent(std::size_t bytes) {
 
 bool TcpConnection::receive() {
     bool is_empty = false;
-    for (int i = 0; i < kReceivesPerTurn && !is_empty && machine_.may_receive(); ++i) {
+    for (int i = 0; i < kReceivesPerTurn && !is_empty && machine_.work_.may_go_on(*this); ++i) {
         if (!receive_once(is_empty)) return false;
         if (state_ == State::kEnded) return true;
         count_incomplete();
@@ -454,6 +456,7 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
 void TcpConnection::trust_peer(const std::string& principal) {
     is_trusted_ = true;
     IncompleteMessage::belongs_to(principal);
+    HasWork::belongs_to(principal);
 }
 
 void TcpConnection::encrypt(const Keys& keys) {

@@ -9,16 +9,16 @@
 #include "fabric/tcp/incomplete_messages.h"
 #include "fabric/tcp/record_reader.h"
 #include "fabric/tcp/socket.h"
+#include "fabric/tcp/work_turns.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {
 
 class TcpMachine;
 
-// The lists of a machine that a connection may be in: all, those with work for the next poll(), and
-// those with frames to send at the end of the turn.
+// The lists of a machine that a connection may be in: all, and those with frames to send at the end
+// of the turn. Those with work for the next poll() are in WorkTurns.
 class InMachine : public core::ListNode {};
-class HasWork : public core::ListNode {};
 class HasFrames : public core::ListNode {};
 
 class TcpConnection final : public Connection,

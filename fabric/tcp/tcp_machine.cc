@@ -128,23 +128,15 @@ bool TcpMachine::poll() {
     bool found = !sockets_.closed.empty();
     sockets_.close_some();
     if (sockets_.count == 0) sockets_gone_.wake_all();
-    received_cost_ = 0;
-    core::IntrusiveList<HasWork> present;
-    take_all(with_work_, present);
-    while (may_receive() && !present.empty()) {
-        HasWork* const each = present.pop_front();
+    work_.begin_turn();
+    while (HasWork* const each = work_.next()) {
         at_work_ = &static_cast<TcpConnection&>(*each);
         at_work_->work();
         at_work_ = nullptr;
-        received_cost_ += kCostOfWork;
+        work_.add_cost(kCostOfWork);
+        work_.end_service();
         found = true;
     }
-    if (present.empty()) return found;
-    // The others are the first of the next turn.
-    core::IntrusiveList<HasWork> of_next_turn;
-    take_all(with_work_, of_next_turn);
-    take_all(present, with_work_);
-    take_all(of_next_turn, with_work_);
     return found;
 }
 
@@ -177,7 +169,7 @@ void TcpMachine::deliver(std::span<const std::byte> message) {
 }
 
 Duration TcpMachine::sleep_max() {
-    const bool is_idle = with_work_.empty() && with_frames_.empty() && sockets_.closed.empty();
+    const bool is_idle = work_.empty() && with_frames_.empty() && sockets_.closed.empty();
     return is_idle ? Duration::max() : Duration{0};
 }
 

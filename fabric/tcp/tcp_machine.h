@@ -47,15 +47,13 @@ private:
     void want_turn() {
         if (is_simulated_) reactor_.arm(wake_up_, reactor_.now());
     }
-    // Whether connections may receive more in this turn.
-    bool may_receive() const { return received_cost_ < kReceivedCostMax; }
     // Counts bytes that went through a parser, and bytes that went directly to their target.
     void count_received(std::size_t parsed, std::size_t direct) {
-        received_cost_ += parsed + direct / kDirectPerParsed;
+        work_.add_cost(parsed + direct / kDirectPerParsed);
     }
     // Counts received encrypted bytes, in which `begun` records and frames began.
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
-        received_cost_ += begun * kCostOfBeginning + bytes / kDecryptedPerParsed;
+        work_.add_cost(begun * kCostOfBeginning + bytes / kDecryptedPerParsed);
     }
     // Zeros to send in place of memory that must not be used any more. They take address space, but
     // no memory. Returns fewer than `count` if the system gives none. REQUIRES: count <=
@@ -76,9 +74,6 @@ private:
         WakeUp() : Timer([](core::Timer&) {}) {}
     };
 
-    // The most that is received in a turn, in parsed bytes. The smallest frames have 32 bytes, and
-    // each costs a call.
-    static constexpr std::size_t kReceivedCostMax = 256U << 10;
     // Parsing one byte costs as much as receiving this many directly into their target.
     static constexpr std::size_t kDirectPerParsed = 16;
     // The cost of a connection with work, even if nothing arrives, because of its system calls:
@@ -105,10 +100,9 @@ private:
     std::vector<std::byte> decrypted_;
     std::span<std::byte> zeros_;
     OpenedMemory opened_;
-    core::IntrusiveList<HasWork> with_work_;
+    WorkTurns work_;
     core::IntrusiveList<HasFrames> with_frames_;
     IncompleteMessages incomplete_;
-    std::size_t received_cost_ = 0;  // In this turn.
     // The connection whose work() runs; null if it was destroyed meanwhile.
     TcpConnection* at_work_ = nullptr;
     core::IntrusiveList<InMachine> connections_;  // All that exist.

@@ -24,6 +24,15 @@ private:
 
 using CountedObjects = ReusedObjects<CountedObject>;
 
+// How often memory was returned.
+std::size_t& returns() {
+    static std::size_t count = 0;
+    return count;
+}
+void count_return() {
+    ++returns();
+}
+
 class ReuseStage {
 public:
     // Has so many objects in use at a time.
@@ -79,6 +88,42 @@ TEST_CASE("core reused objects: what a burst has needed is destroyed within half
     stage.give_back(kBurst);
     stage.world.run_for(30s);
     CHECK(stage.count == CountedObjects::kKept);
+}
+
+TEST_CASE("core reused objects: memory of a burst is returned in parts", "[core]") {
+    using Objects = ReusedObjects<CountedObject, &count_return>;
+    constexpr std::size_t kBurst = 20'000;
+    std::size_t count = 0;
+    VirtualWorld world(5);
+    const std::unique_ptr<Reactor> reactor = world.make_reactor();
+    Objects objects(*reactor);
+    std::vector<CountedObject*> taken;
+    for (std::size_t i = 0; i < kBurst; ++i) taken.push_back(&objects.take(count));
+    for (CountedObject* const each : taken) objects.give_back(*each);
+    const std::size_t returns_before = returns();
+
+    std::size_t at_last_return = count;
+    std::size_t most = 0;
+    const Instant end = after(world.now(), 30s);
+    for (std::size_t seen = returns_before; world.step(end);) {
+        if (seen == returns()) continue;
+        seen = returns();
+        most = std::max(most, at_last_return - count);
+        at_last_return = count;
+    }
+    CHECK(count == Objects::kKept);
+    CHECK(at_last_return == count);
+    CHECK(most >= Objects::kWorthReturning);
+    CHECK(most < Objects::kWorthReturning + Objects::kDestroyedPerStep);
+
+    // Few that are destroyed are not worth it.
+    const std::size_t returns_of_burst = returns() - returns_before;
+    taken.clear();
+    for (std::size_t i = 0; i < Objects::kKept + 2000; ++i) taken.push_back(&objects.take(count));
+    for (CountedObject* const each : taken) objects.give_back(*each);
+    world.run_for(30s);
+    CHECK(count == Objects::kKept);
+    CHECK(returns() - returns_before == returns_of_burst);
 }
 
 TEST_CASE("core reused objects: what is needed in each period is kept", "[core]") {

@@ -1,5 +1,6 @@
 // Goal: what is known of clients is bounded, each principal has its share of it, and what one
-// principal does takes nothing from another.
+// principal does takes nothing from another. The file is long because all of its tests have the
+// same visitors and limits.
 #include "fabric/rpc/client_records.h"
 
 #include <algorithm>
@@ -29,6 +30,10 @@ fop::ClientId client_id(std::uint32_t number) {
     return id;
 }
 
+Instant at(int seconds) {
+    return after(Instant{}, std::chrono::seconds(seconds));
+}
+
 class Line final : public ClientLine {
 public:
     explicit Line(std::uint64_t number) : number_(number) {}
@@ -46,7 +51,7 @@ private:
 // A client that comes, asks one fop, has it answered, and goes.
 struct Visitor {
     void come(ClientRecords& records, std::uint32_t number, const std::string& name) {
-        share = records.take_session(identity_of(name));
+        share = records.take_session(identity_of(name), at(0));
         REQUIRE(share != nullptr);
         client = &records.enter(client_id(number), identity_of(name), *share, line);
     }
@@ -67,10 +72,6 @@ void ask(ClientRecords& records, Visitor& visitor, std::uint64_t request,
     REQUIRE(found.is_new);
     found.fop->line = 7;
     records.answered(*found.fop, {.id = request, .status = status, .words = words}, Instant{});
-}
-
-Instant at(int seconds) {
-    return after(Instant{}, std::chrono::seconds(seconds));
 }
 
 constexpr ClientRecords::Limits kLimits{.sessions_max = 100,
@@ -94,17 +95,89 @@ TEST_CASE("fabric clients: one principal has four fifths of the sessions, and th
           "[fabric]") {
     ClientRecords records(kLimits);
     std::vector<PrincipalShare*> taken;
-    while (PrincipalShare* const share = records.take_session(identity_of("ann"))) {
+    while (PrincipalShare* const share = records.take_session(identity_of("ann"), at(0))) {
         taken.push_back(share);
     }
 
     REQUIRE(taken.size() == 80);
     REQUIRE(records.why_no_session() == "the principal has reached its share of the sessions");
-    for (int i = 0; i < 16; ++i) REQUIRE(records.take_session(identity_of("bob")) != nullptr);
-    REQUIRE(records.take_session(identity_of("bob")) == nullptr);
-    REQUIRE(records.take_session(identity_of("eve")) != nullptr);
+    for (int i = 0; i < 16; ++i)
+        REQUIRE(records.take_session(identity_of("bob"), at(0)) != nullptr);
+    REQUIRE(records.take_session(identity_of("bob"), at(0)) == nullptr);
+    REQUIRE(records.take_session(identity_of("eve"), at(0)) != nullptr);
     for (int i = 0; i < 20; ++i) records.give_back(*taken[static_cast<std::size_t>(i)]);
-    REQUIRE(records.take_session(identity_of("bob")) != nullptr);
+    REQUIRE(records.take_session(identity_of("bob"), at(0)) != nullptr);
+}
+
+TEST_CASE("fabric clients: a principal opens many sessions at once, and then one after the other",
+          "[fabric]") {
+    ClientRecords::Limits limits = kLimits;
+    limits.opens_max = 50;
+    limits.open_interval = 100ms;
+    ClientRecords records(limits);
+    // Each session ends at once. A client that is remembered keeps the count.
+    const auto opens = [&records](const char* name, Instant now) {
+        PrincipalShare* const share = records.take_session(identity_of(name), now);
+        if (share == nullptr) return false;
+        Line line(9);
+        ClientRecord& client = records.enter(client_id(1), identity_of(name), *share, line);
+        records.leave(client, line, now);
+        records.give_back(*share);
+        return true;
+    };
+    int count = 0;
+    while (opens("ann", at(0))) ++count;
+
+    CHECK(count == 50);
+    CHECK(records.why_no_session() == "the principal opens too many sessions in a short time");
+    CHECK(opens("bob", at(0)));
+    for (int second = 1; second < 10; ++second) {
+        int more = 0;
+        while (opens("ann", at(second))) ++more;
+        CHECK(more == 10);
+    }
+    // After a pause it may open as many at once again, and no more.
+    for (count = 0; opens("ann", at(30)); ++count) {
+    }
+    CHECK(count == 50);
+}
+
+TEST_CASE("fabric clients: many old clients are forgotten in steps", "[fabric]") {
+    constexpr std::uint32_t kClients = 1000;
+    constexpr std::uint64_t kFops = 4;
+    constexpr std::uint32_t kOthers = 1000;
+    ClientRecords::Limits limits = kLimits;
+    limits.sessions_max = 10 * kOthers;
+    limits.idle_max = kClients + kOthers;
+    limits.reply_bytes_max = 64U << 20;
+    ClientRecords records(limits);
+    for (std::uint32_t i = 0; i < kClients; ++i) {
+        Visitor of_ann;
+        of_ann.come(records, i, "ann");
+        for (std::uint64_t fop = 1; fop <= kFops; ++fop) ask(records, of_ann, fop);
+        of_ann.go(records, at(0));
+    }
+    // Principals whose clients are to stay.
+    for (std::uint32_t i = 0; i < kOthers; ++i) {
+        Visitor other;
+        other.come(records, kClients + i, "other" + std::to_string(i));
+        other.go(records, at(50));
+    }
+    const std::uint64_t bytes_of_client = records.reply_bytes() / kClients;
+
+    std::size_t steps = 0;
+    for (bool goes_on = true; goes_on; ++steps) {
+        const std::size_t size = records.size();
+        const std::uint64_t bytes = records.reply_bytes();
+        goes_on = records.forget_old(at(60));
+        CHECK(size - records.size() <= 256);
+        CHECK(bytes - records.reply_bytes() <= 256 * bytes_of_client / kFops);
+        REQUIRE(steps < 100);
+    }
+
+    CHECK(records.size() == kOthers);
+    CHECK(records.reply_bytes() == 0);
+    CHECK(steps >= (kClients * (1 + kFops) + kOthers) / 256);
 }
 
 TEST_CASE("fabric clients: unproved names share one principal's share", "[fabric]") {
@@ -112,10 +185,10 @@ TEST_CASE("fabric clients: unproved names share one principal's share", "[fabric
     for (const auto kind : {fop::AuthKind::kNone, fop::AuthKind::kPeer}) {
         CAPTURE(kind);
         int count = 0;
-        while (records.take_session({.kind = kind, .name = std::to_string(count)})) ++count;
+        while (records.take_session({.kind = kind, .name = std::to_string(count)}, at(0))) ++count;
         REQUIRE(count < 81);
     }
-    REQUIRE(records.take_session(identity_of("ann")) != nullptr);
+    REQUIRE(records.take_session(identity_of("ann"), at(0)) != nullptr);
 }
 
 TEST_CASE("fabric clients: one principal's many do not make another's be forgotten", "[fabric]") {
@@ -137,9 +210,9 @@ TEST_CASE("fabric clients: one principal's many do not make another's be forgott
     }
     REQUIRE(records.find(client_id(1099), identity_of("ann")) != nullptr);
     REQUIRE(records.find(client_id(1092), identity_of("ann")) == nullptr);
-    records.forget_old(at(60));
+    CHECK_FALSE(records.forget_old(at(60)));
     REQUIRE(records.size() == 7);
-    records.forget_old(at(61));
+    CHECK_FALSE(records.forget_old(at(61)));
     REQUIRE(records.size() == 0);
 }
 
@@ -203,7 +276,7 @@ TEST_CASE("fabric clients: requests and waiting replies of one principal take no
     // Requests may outlive everything else of their principal.
     for (; replies > 0; --replies) records.give_back_unsent(*of_ann.share, to_ann, kBytes);
     of_ann.go(records, at(0));
-    records.forget_old(at(60));
+    CHECK_FALSE(records.forget_old(at(60)));
     PrincipalShare& share = *of_ann.share;
     for (; requests > 1; --requests) records.give_back_request(share, kBytes);
     CHECK(share.name == fop::share_name(identity_of("ann")));
@@ -313,6 +386,105 @@ TEST_CASE("fabric clients: one fop of each principal is remembered, however many
     CHECK(records.remember(*of_bob.client, 2).fop == nullptr);
     records.acknowledged(*of_bob.client, 2);
     ask(records, of_bob, 2);
+}
+
+TEST_CASE("fabric clients: many principals together have a half more than the limits at most",
+          "[fabric]") {
+    constexpr std::uint64_t kBytes = 1000;
+    constexpr std::uint32_t kPrincipals = 500;
+    ClientRecords::Limits limits = kLimits;
+    limits.sessions_max = 10 * kPrincipals;
+    ClientRecords records(limits);
+    const std::string words(200, 'x');
+    std::deque<Visitor> visitors;
+    std::deque<Unsent> replies;
+    std::uint32_t without_request = 0;
+    std::uint32_t without_memory = 0;
+    for (std::uint32_t i = 0; i < kPrincipals; ++i) {
+        Visitor& visitor = visitors.emplace_back();
+        visitor.come(records, i, "p" + std::to_string(i));
+        std::uint32_t requests = 0;
+        for (; records.may_take_request(*visitor.share); ++requests) {
+            records.take_request(*visitor.share, kBytes);
+        }
+        without_request += requests == 0;
+        std::uint64_t fops = 0;
+        while (records.remember(*visitor.client, fops + 1).fop != nullptr) {
+            ++fops;
+            records.answered(*records.remember(*visitor.client, fops).fop,
+                             {.id = fops, .words = words}, at(0));
+        }
+        without_memory += fops == 0;
+        // Waiting replies can be given up: those who have most lose some, so each has one.
+        Unsent& unsent = replies.emplace_back();
+        REQUIRE(records.take_unsent(*visitor.share, unsent, kBytes));
+        while (records.take_unsent(*visitor.share, unsent, kBytes)) {
+        }
+        CHECK_FALSE(unsent.is_lost);
+        CHECK(unsent.bytes > 0);
+
+        constexpr std::uint64_t kMost = (64U << 10) * 3 / 2 + kBytes;
+        REQUIRE(records.request_bytes() <= kMost);
+        REQUIRE(records.reply_bytes() <= kMost);
+        REQUIRE(records.unsent_bytes() <= kMost);
+    }
+    CHECK(without_request > kPrincipals / 2);
+    CHECK(without_memory > kPrincipals / 2);
+    CHECK(replies.front().is_lost);
+
+    // When some is given back, whoever has none comes first.
+    PrincipalShare& share = *visitors.front().share;
+    records.give_back_request(share, share.request_bytes);
+    CHECK(records.may_take_request(*visitors.back().share));
+    records.acknowledged(*visitors.front().client, 1U << 20);
+    ask(records, visitors.back(), 1);
+}
+
+TEST_CASE("fabric clients: replies of idle clients go where most are kept", "[fabric]") {
+    ClientRecords records(kLimits);
+    const std::string words(500, 'x');
+    const auto visit = [&](std::uint32_t number, const char* name, std::uint64_t fops) {
+        Visitor visitor;
+        visitor.come(records, number, name);
+        for (std::uint64_t i = 1; i <= fops; ++i) {
+            ask(records, visitor, i, fop::Status::kDone, words);
+        }
+        visitor.go(records, at(0));
+    };
+    const auto is_known = [&records](std::uint32_t number, const char* name) {
+        return records.find(client_id(number), identity_of(name)) != nullptr;
+    };
+    constexpr std::uint32_t kOfAnn = 5;
+    for (std::uint32_t i = 0; i < kOfAnn; ++i) visit(i, "ann", 10);
+    visit(20, "bob", 8);
+    Visitor of_bob;
+    of_bob.come(records, 21, "bob");
+
+    // Bob has little: one of Ann's clients makes room, the one that has been gone for longest.
+    std::uint64_t asked = 0;
+    while (asked < 10) ask(records, of_bob, ++asked, fop::Status::kDone, words);
+    CHECK(is_known(20, "bob"));
+    CHECK_FALSE(is_known(0, "ann"));
+    CHECK(is_known(1, "ann"));
+
+    // He gets no more than she has, and then his own make room.
+    for (;;) {
+        RememberedFop* const fop = records.remember(*of_bob.client, asked + 1).fop;
+        if (fop == nullptr) break;
+        fop->line = of_bob.line.id();
+        records.answered(*fop, {.id = ++asked, .words = words}, at(0));
+    }
+    CHECK(asked > 20);
+    CHECK_FALSE(is_known(20, "bob"));
+    CHECK(is_known(kOfAnn - 1, "ann"));
+    CHECK(records.reply_bytes() <= kLimits.reply_bytes_max);
+
+    // Nothing is lost from the count when all of them are gone.
+    records.acknowledged(*of_bob.client, asked + 1);
+    of_bob.go(records, at(0));
+    CHECK_FALSE(records.forget_old(at(60)));
+    CHECK(records.size() == 0);
+    CHECK(records.reply_bytes() == 0);
 }
 
 TEST_CASE("fabric clients: the numbers of recorded replies count in the principal's share",
@@ -429,7 +601,7 @@ TEST_CASE("fabric clients: a reply goes to the session that asked last, and to n
     const auto running = records.remember(*first.client, 5);
     running.fop->line = first.line.id();
     Line second(8);
-    PrincipalShare* const share = records.take_session(identity_of("ann"));
+    PrincipalShare* const share = records.take_session(identity_of("ann"), at(0));
     ClientRecord& same = records.enter(client_id(1), identity_of("ann"), *share, second);
     REQUIRE(first.line.is_replaced);
     first.go(records, at(0));
@@ -447,11 +619,11 @@ TEST_CASE("fabric clients: one whose fop still runs is not forgotten", "[fabric]
     of_ann.come(records, 1, "ann");
     const auto running = records.remember(*of_ann.client, 5);
     of_ann.go(records, at(0));
-    records.forget_old(at(1000));
+    CHECK_FALSE(records.forget_old(at(1000)));
     REQUIRE(records.size() == 1);
 
     records.answered(*running.fop, {.id = 5}, at(1000));
-    records.forget_old(at(1060));
+    CHECK_FALSE(records.forget_old(at(1060)));
     REQUIRE(records.size() == 0);
 }
 

@@ -64,6 +64,38 @@ TEST_CASE("fabric rpc: hundreds of calls at once are packed, and each gets its o
     REQUIRE(statistics.messages_out < 250);
 }
 
+TEST_CASE("fabric rpc: what a fop takes while it runs counts for its principal", "[fabric]") {
+    RpcStage stage;
+    stage.stop_server();
+    stage.rpc_options.request_bytes_max = 64U << 10;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult first;
+    EchoResult second;
+    EchoResult third;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "first", &first));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+    const std::uint64_t before = stage.server->server.request_bytes();
+    CHECK(before >= kFopBytes);
+
+    stage.in_server([&stage] { stage.server->foms.held[0]->takes_memory(60'000); });
+    CHECK(stage.server->server.request_bytes() == before + 60'000);
+    stage.client_reactor->spawn(stage.gate, echo(&client, "second", &second));
+    stage.world.run_for(10ms);
+    REQUIRE(second.answer.has_value());
+    CHECK(second.answer->status == fop::Status::kTryAgain);
+
+    stage.answer_held();
+    stage.server->foms.hold = false;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "third", &third));
+    stage.world.run_for(10ms);
+    CHECK(first.text == "first");
+    CHECK(third.text == "third");
+    CHECK(stage.server->server.request_bytes() == 0);
+}
+
 TEST_CASE("fabric rpc: bulk data is pulled and pushed", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();

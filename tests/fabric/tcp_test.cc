@@ -1,4 +1,5 @@
-// What a peer that does not speak our frames, or speaks them wrongly, can do to others.
+// What a peer that does not speak our frames, or speaks them wrongly, can do to others. The file is
+// long because all of its tests have the same raw peer.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -203,6 +204,57 @@ TEST_CASE("fabric tcp: frames out of place end their connection alone", "[fabric
     REQUIRE(end.closed == Errc::kInvalid);
     REQUIRE(peer.is_ended());
     round_trip(stage, innocent);
+}
+
+TEST_CASE("fabric tcp: garbage on a proved connection ends it at once", "[fabric]") {
+    const std::string right = text_of(encode_frame({.kind = FrameKind::kMessage, .length = 4}));
+    const auto with = [&right](std::size_t at, char byte) {
+        std::string changed = right;
+        changed[at] = byte;
+        return changed;
+    };
+    struct Garbage {
+        const char* name;
+        bool is_encrypted;
+        std::string bytes;
+    };
+    const std::vector<Garbage> all{
+        {"no frame", false, with(0, 'x')},
+        {"kind 0", false, with(2, 0)},
+        {"kind 8", false, with(2, 8)},
+        {"reserved byte", false, with(3, 1)},
+        {"reserved bytes behind the tag", false, with(15, 1)},
+        {"read that is too long", false,
+         text_of(encode_frame({.kind = FrameKind::kRead, .length = kFrameTransferMax + 1}))},
+        {"write that is too long", false,
+         text_of(encode_frame({.kind = FrameKind::kWrite, .length = kFrameTransferMax + 1}))},
+        {"message longer than a buffer", false,
+         text_of(encode_frame(
+             {.kind = FrameKind::kMessage, .length = MachineOptions{}.receive_buffer_bytes + 1}))},
+        {"record of nothing", true, std::string(4, '\0')},
+        {"record that is too long", true, std::string("\x01\x40\0\0", 4)},
+        {"record that is not authentic", true, std::string("\x05\0\0\0", 4) + std::string(21, 'x')},
+    };
+    for (const Garbage& garbage : all) {
+        CAPTURE(garbage.name);
+        Stage stage(tcp_kind());
+        stage.server().run([&] { stage.server().encrypts = garbage.is_encrypted; });
+        RawPeer peer(stage.address());
+        const End& end = peer.enter(stage);
+        if (!garbage.is_encrypted) {
+            peer.send({.kind = FrameKind::kMessage, .length = 4}, "good");
+            REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+        }
+        const auto before = stage.server().seen([&] { return stage.server().messages.size(); });
+
+        // What comes behind it is not looked at, though it would be right.
+        peer.send(garbage.bytes + right + "late");
+
+        REQUIRE(stage.server().wait([&] { return end.closed.has_value(); }));
+        CHECK(end.closed == Errc::kInvalid);
+        CHECK(peer.is_ended());
+        CHECK(stage.server().seen([&] { return stage.server().messages.size(); }) == before);
+    }
 }
 
 TEST_CASE("fabric tcp: the answer to a read must have its tag and length", "[fabric]") {
@@ -441,6 +493,40 @@ TEST_CASE("fabric tcp: what peers send at once is delivered in several turns", "
     REQUIRE(server.wait([&] { return gate.count() == 0; }));
     REQUIRE(most > 0);
     REQUIRE(most <= 3 * kFrames);
+}
+
+TEST_CASE("fabric tcp: many connections of a principal take no turns from another principal",
+          "[fabric]") {
+    constexpr std::size_t kGreedy = 19;
+    constexpr std::size_t kFrames = 3900;
+    Stage stage(tcp_kind());
+    Process& server = stage.server();
+    const auto flood_of = [](const std::string& body) {
+        std::string flood;
+        for (std::size_t i = 0; i < kFrames; ++i) {
+            flood += text_of(encode_frame({.kind = FrameKind::kMessage, .length = 1})) + body;
+        }
+        return flood;
+    };
+    server.run([&] { server.principal_of_next = "greedy"; });
+    std::vector<RawPeer> greedy;
+    for (std::size_t i = 0; i < kGreedy; ++i) {
+        greedy.emplace_back(stage.address());
+        greedy.back().enter(stage);
+    }
+    server.run([&] { server.principal_of_next = "modest"; });
+    RawPeer modest(stage.address());
+    modest.enter(stage);
+
+    server.loop().pause();
+    for (RawPeer& each : greedy) each.send(flood_of("g"));
+    modest.send(flood_of("m"));
+    server.loop().resume();
+
+    REQUIRE(server.wait([&] { return server.messages.size() == (kGreedy + 1) * kFrames; }));
+    const auto last = std::ranges::find(server.messages.rbegin(), server.messages.rend(), "m");
+    const auto after_it = static_cast<std::size_t>(last - server.messages.rbegin());
+    REQUIRE(after_it > kGreedy * kFrames / 2);
 }
 
 TEST_CASE("fabric tcp: incomplete messages that need too much memory end their connections",

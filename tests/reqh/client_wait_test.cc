@@ -44,6 +44,19 @@ TEST_CASE("reqh client wait: 128 foms that wait for their clients keep no other 
     }
 }
 
+TEST_CASE("reqh client wait: what is executed counts more memory than what waits", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    // The first one runs, and is not slow yet when the second one comes.
+    const FakeFop& running = node.send(of_client(bulk_echo(kOneBuffer, 15ms), 1));
+    const FakeFop& waiting = node.send(of_client(bulk_echo(kOneBuffer, 15ms), 1));
+    node.world.run_for(5ms);
+    CHECK(running.memory_taken > sizeof(Operation));
+    CHECK(waiting.memory_taken == 0);
+
+    node.world.run_for(1s);
+    CHECK(waiting.memory_taken == running.memory_taken);
+}
+
 TEST_CASE("reqh client wait: a fom whose client is back counts again", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
     const FakeFop& slow = node.send(of_client(bulk_echo(kOneBuffer, 100ms), 1));

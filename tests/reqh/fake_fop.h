@@ -129,6 +129,7 @@ public:
         REQUIRE_FALSE(has_started);
         has_started = true;
     }
+    void takes_memory(std::uint64_t bytes) override { memory_taken += bytes; }
 
     Task<Result<void>> pull(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                             core::Buffer into) override {
@@ -168,6 +169,7 @@ public:
     }
 
     bool has_started = false;
+    std::uint64_t memory_taken = 0;  // What it was told with takes_memory().
     std::optional<Answer> answer;
     std::vector<Transfer> transfers;
     Bytes source;

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "core/intrusive_list.h"
+
+namespace fopd::fabric {
+
+class HasWork;
+
+// The connections of a machine that have work, and the order in which they are served. The
+// principals of the peers take turns, and so do the connections of a principal: with many
+// connections a principal has no more of a turn than with one. Peers that have not authenticated
+// are one principal. Pure: the machine serves the connections.
+//
+// A cost is a number of bytes that are parsed, or what takes as long.
+class WorkTurns {
+public:
+    // The most that a turn of the machine may cost. The smallest frames have 32 bytes, and each
+    // costs a call.
+    static constexpr std::size_t kTurnCostMax = 256U << 10;
+    // What a principal may cost before the next one that waits is served. What it has cost in
+    // excess while others waited counts against its next turns.
+    static constexpr std::size_t kQuantum = 64U << 10;
+
+    WorkTurns() = default;
+    // REQUIRES: all connections are gone.
+    ~WorkTurns() = default;
+    WorkTurns(const WorkTurns&) = delete;
+    WorkTurns& operator=(const WorkTurns&) = delete;
+
+    // A turn of the machine begins.
+    void begin_turn();
+    // The next connection to serve in this turn; it has no work until it asks again. Null: the turn
+    // is over, because it costs enough, or as many were served as had work when it began.
+    HasWork* next();
+    // Serving the connection has cost so much, in addition.
+    void add_cost(std::size_t cost);
+    // Whether the connection that is being served may receive more.
+    bool may_go_on(const HasWork& served) const;
+    // The connection was served, and may be gone.
+    void end_service();
+    // Whether no connection has work.
+    bool empty() const { return waiting_count_ == 0; }
+
+private:
+    friend HasWork;
+    // The connections of one principal. Linked while some have work.
+    struct Line final : core::ListNode {
+        std::size_t connections = 0;
+        core::IntrusiveList<HasWork> waiting;  // Those with work.
+        std::size_t debt = 0;                  // What it has cost since its turn.
+    };
+    using Lines = std::map<std::string, Line>;
+
+    void put_last(Line& line);
+
+    Line strangers_;
+    Lines of_principals_;
+    core::IntrusiveList<Line> lines_;  // The first is served next.
+    std::size_t waiting_count_ = 0;    // In all lines.
+    std::size_t left_ = 0;             // How many more connections this turn serves.
+    std::size_t cost_ = 0;             // Of this turn.
+    Line* served_ = nullptr;           // Null: none is being served, or its connections are gone.
+    std::size_t served_cost_ = 0;
+};
+
+// The place of one connection among those with work.
+class HasWork : public core::ListNode {
+public:
+    explicit HasWork(WorkTurns& turns) : turns_(turns), line_(&turns.strangers_) {}
+    ~HasWork();
+
+    // The peer has proved that it is this principal. Once.
+    void belongs_to(const std::string& principal);
+    // The connection has work. REQUIRES: not linked.
+    void join();
+
+private:
+    void withdraw();
+
+    WorkTurns& turns_;
+    WorkTurns::Line* line_;
+    WorkTurns::Lines::iterator principal_ = turns_.of_principals_.end();  // end(): a stranger.
+};
+
+}  // namespace fopd::fabric
