@@ -56,8 +56,8 @@ struct MediaOutcome {
     std::string words = {};
     // The cartridges that an import has put into use again.
     std::vector<Cartridge> imported = {};
-    // Of an export: how many objects have copies on the cartridge, and how many of these have their
-    // bytes nowhere else; and whether people can take it from an exchange element.
+    // After an export: how many objects have copies on the cartridge, how many of these have no
+    // bytes elsewhere, and whether the cartridge lies in an exchange element, for people to take.
     std::uint64_t objects = 0;
     std::uint64_t only_here = 0;
     bool is_in_exchange = false;
