@@ -124,7 +124,7 @@ public:
     struct Beginning {
         std::vector<objects::Stores*> all;  // One per locality.
         objects::StoreLayoutPtr layout;
-        // Without a tape library these are empty.
+        // The next three are empty or null if the node has no tape library.
         std::vector<library::HomeDoors::Door> tape_doors{};  // One per locality.
         library::LibraryDoor library{};
         library::LibraryBell* library_bell = nullptr;

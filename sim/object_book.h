@@ -187,7 +187,8 @@ private:
     // The owner of the name after the change; set if the change affects the name.
     static std::optional<fop::Fid> effect(const Change& change, const std::string& name);
 
-    // So many lives of the server ago, it is known what a crash has lost.
+    // For how many restarts the server knows which writes a crash has lost. It may refuse to repeat
+    // older writes.
     static constexpr std::uint32_t kLivesKnown = 6;
 
     core::VirtualWorld& world_;

@@ -142,8 +142,8 @@ void ClientRecords::forget_old(Instant now) {
 
 // -- fops --
 
-// A principal of which next to nothing is remembered may always have one more: several others
-// together may have used up the memory.
+// A principal that uses very little memory may always have one more record, even if several other
+// principals together have used up the memory.
 bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
     return share.reply_bytes < kRememberedBytes ||
            may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);

@@ -24,8 +24,8 @@ Share part_of_whole(std::uint64_t amount, std::uint64_t of) {
     return static_cast<Share>(static_cast<Wide>(kWholeShare) * amount / of);
 }
 
-// An eighth of what nobody wants is kept for those who want something only now, and divided
-// equally. In parts of the whole demand.
+// An eighth of the rate that no node demands is divided equally among all nodes, so that a node
+// whose demand has just begun has some. In units of the whole demand.
 std::uint64_t kept_of(std::uint64_t demand) {
     constexpr std::uint64_t kKeptParts = 8;
     return demand >= kWholeDemand ? 0 : (kWholeDemand - demand) / kKeptParts;
