@@ -22,9 +22,10 @@ namespace fopd::objects {
 // can end: the first of them always goes on. The older one is before the younger one, except:
 //
 // - An upload that has got no new blocks for kIdle, and was not refused for lack of room either,
-//   keeps no room until it gets some. If others have taken its room by then, it comes behind them.
-// - If somebody is refused because of owners whose uploads keep more than a fair part of the disk,
-//   those of these uploads that are too many come behind the others.
+//   keeps no room until it gets new blocks. If others have taken its room, it comes behind them.
+// - If an upload is refused because other owners' uploads keep more than a fair part of the disk,
+// the
+//   excess uploads of these owners come behind the others.
 // - The room that is kept for an owner's uploads, with what the owner has, is within the owner's
 //   quota. Beyond that, uploads keep no room, and go on while others leave some.
 //

@@ -25,10 +25,10 @@ constexpr std::uint32_t kExtentsWithoutReserve = 64;
 // The pause before blocks that a read may still use are tried again, because the end of a read
 // wakes no waiter.
 constexpr Duration kReadWait = 5ms;
-// Segments that data leaves to the log, beside those that the log begins with.
+// How many segments data leaves to the log, in addition to the segments that the log begins with.
 constexpr std::uint32_t kLogReserveSegments = 2;
-// Empty segments that a log leaves when it only wants more room. A log that can free or clean
-// nothing without another segment takes these as well.
+// How many empty segments the log leaves while more room is only useful. If the log can free or
+// clean nothing without another segment, it takes these as well.
 constexpr std::uint32_t kLastSegments = 1;
 // One part in so many of a segment is kept for the partly zeroed blocks that truncates and punches
 // write again.

@@ -69,9 +69,9 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     if (const Lack* const lack = lacks(session_now, header, request, lane); lack != nullptr) {
         const bool is_remembered = is_once && record->fops().contains(request.id);
         const bool may_have_run = is_recorded && server_.clients_.is_recorded(*record, request.id);
-        // The client takes a request that is put off for one that has changed nothing, and sends it
-        // as a new one. One that was sent before may have run: it is answered from memory, or sent
-        // again over the client's next session.
+        // The client assumes that a request that was put off has changed nothing, and sends it as a
+        // new request. A request that was sent before may have run. So it is answered from memory,
+        // or the session ends and the client sends it again over the next one.
         if (may_have_run) {
             end_for_memory(session_now, lack->words);
             return false;
