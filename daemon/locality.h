@@ -199,8 +199,8 @@ private:
         void use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share);
 
         AccessTokens tokens;
-        lrs::PolicyChoice policy;  // The current policy,
-        lrs::PolicyShare shared;   // and its shared state.
+        lrs::PolicyChoice policy;  // The current policy.
+        lrs::PolicyShare shared;   // The state that its instances on all localities share.
         core::Random policy_seeds;
         // The last news of former policies, rules and classes.
         std::vector<lrs::ClassNews> last_news;

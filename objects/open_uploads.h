@@ -119,8 +119,9 @@ private:
     struct Upload {
         std::optional<Instant> written_at{};  // Since the daemon started.
         Expected expected{};                  // No owner: nothing is known.
-        std::uint64_t moving_blocks = 0;      // Of writes in progress, as long as these have not
-        std::uint64_t allocated_blocks = 0;   // counted them; and those of them that have a place.
+        // The blocks of writes in progress, without the blocks that counted() was called for.
+        std::uint64_t moving_blocks = 0;
+        std::uint64_t allocated_blocks = 0;  // How many of moving_blocks are allocated.
         bool keeps_room = false;
         bool is_behind = false;
         Instant kept_until{};

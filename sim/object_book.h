@@ -90,8 +90,8 @@ public:
         std::optional<client::Problem> problem{};
         fop::Fid fid{};            // The created object.
         std::uint64_t offset = 0;  // Where an append was put.
-        bool limited = false;      // The call had a deadline,
-        bool overdue = false;      // and missed it.
+        bool limited = false;      // The call had a deadline.
+        bool overdue = false;      // The call missed its deadline.
         // The call lasted as long as calls are repeated while the node answers "try again".
         bool repeated_long = false;
         // It began when are_tapes_excused(), are_cartridges_excused().
