@@ -143,7 +143,7 @@ std::vector<Measured> measure_losses() {
     return all;
 }
 
-// The one that is not what it is without.
+// The parameter that this experiment varies; the others are 0, or 1 for the striping.
 double amount(const Experiment& experiment) {
     return experiment.epoch_cost + experiment.raggedness + experiment.spread +
            (experiment.striping < 1 ? experiment.striping : 0);

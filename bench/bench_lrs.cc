@@ -6,8 +6,8 @@
 // is put back. The requests lie in memory as they came, as new foms do; or scattered, as foms do
 // that were used often. The same run measures a plain list for comparison.
 //
-// Of tbf also with 1024 rules, by which the policy has to find that of each request: names of jobs,
-// and patterns that have neither a start nor an end.
+// tbf is also measured with 1024 rules, among which it has to find the rule of each request: names
+// of jobs, and patterns such as "*x*".
 //
 // It also measures a change of rules or policy while all these requests wait: the time for each
 // request, and the longest turn of the reactor.

@@ -10,8 +10,9 @@
 
 namespace fopd::bench {
 
-// The other side of a measurement, as a process of its own on the first core: what it costs can
-// then be told apart from what this side costs. Made while this process has no reactor.
+// Runs the peer of a measurement, for example the server of an echo, as a process of its own on
+// core 0; this process moves to core 1. So the CPU time and memory of both can be measured
+// separately. REQUIRES: this process has no reactor, because the constructor forks.
 class Child {
 public:
     // The child's connection to its parent.
@@ -33,7 +34,7 @@ public:
     };
 
     explicit Child(const std::function<void(const Parent&)>& body);
-    // Tells the child and waits for its end.
+    // Asks the child to end, and waits for that.
     ~Child();
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
@@ -57,7 +58,7 @@ private:
     int receive_fd_ = -1;
 };
 
-// Of this process.
+// The CPU time that this process has used.
 Duration own_cpu_time();
 
 }  // namespace fopd::bench

@@ -19,12 +19,12 @@ struct Experiment {
     double striping = 1;  // The part of the servers that an application uses, at least one.
     // How much longer or shorter than a unit a request takes, at most, drawn for each.
     double spread = 0;
-    // In units of the time of a request: what an epoch takes after the last server is ready, and
-    // how much later than others a server hears of it, at most.
+    // How long an epoch takes after the last server is ready, in units of the time of a request.
     double epoch_cost = 0;
+    // How much later than the first server another one learns of the epoch, at most; same unit.
     double raggedness = 0;
     bool has_epochs = true;
-    std::string settings{};  // Of epoch_groups, as in the configuration.
+    std::string settings{};  // The settings of epoch_groups, as in the configuration.
     int trials = 100;
 };
 

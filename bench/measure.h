@@ -18,7 +18,7 @@ void pin_to(std::size_t index);
 std::string cpu_model();
 std::string kernel_release();
 
-// As a string of JSON.
+// The text as a JSON string, with quotes.
 std::string quoted(const std::string& text);
 
 // Says what went wrong and ends the program.

@@ -39,8 +39,9 @@ struct Way {
     std::size_t buffer_bytes = 16U << 10;  // Of each provided buffer.
 };
 
-// Answers every request with a reply, one way or another; both have a fixed length. Does not read
-// what it is sent: the parser costs the same in every way.
+// Answers every request with a reply, in one of several ways that are compared; requests and
+// replies have fixed lengths. Does not parse the requests, because that costs the same in every
+// way.
 class UringServer {
 public:
     struct Sizes {
@@ -72,7 +73,7 @@ private:
         unsigned sends = 0;  // In flight.
         std::uint64_t received = 0;
         std::uint64_t sent = 0;
-        std::uint64_t to_send = 0;  // With what was sent.
+        std::uint64_t to_send = 0;  // Bytes of all replies so far; `sent` of them were sent.
         msghdr message{};
         std::array<iovec, 2 * kFramesPerSend> parts{};
     };

@@ -13,7 +13,7 @@ namespace fopd::client {
 
 enum class AdminFailure : std::uint8_t {
     kNoServer,
-    kEnded,  // It took the connection, and closed it without a word.
+    kEnded,  // The server accepted the connection, and closed it without an answer.
     kBadAnswer,
     kDenied,
     kTimedOut,
@@ -31,13 +31,14 @@ std::string in_url(std::string_view text);
 // Sends requests to a fopd through its admin socket, one at a time, each on its own connection.
 class AdminClient {
 public:
-    // A longer answer does not come from fopd.
+    // A longer answer is refused: fopd sends none.
     static constexpr std::size_t kAnswerMax = 16UL << 20;
 
     // `timeout` is for each request; 0: no limit.
     AdminClient(std::string socket_path, Duration timeout);
 
-    // Requests end when `interrupt_fd` becomes readable; -1: none.
+    // A request ends as kInterrupted when `interrupt_fd` becomes readable; -1: it cannot be
+    // interrupted.
     std::expected<HttpAnswer, AdminProblem> get(const std::string& target,
                                                 int interrupt_fd = -1) const;
     std::expected<HttpAnswer, AdminProblem> post(const std::string& target,

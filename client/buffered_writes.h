@@ -23,14 +23,15 @@ struct WriteWish {
     fop::Durability durability = fop::Durability::kDurable;
 };
 
-// Changes objects, and keeps buffered writes until they are durable. When a reply shows that the
-// server is in another life, the buffered writes that it has lost are written again: those of the
-// reply's object before the reply is used, those of other objects of its slot afterwards. Other
-// changes of an object wait while it is written again. The outcome of a call does not depend on
-// what happens to other objects.
+// Changes objects, and keeps the bytes of buffered writes until they are durable. When a reply
+// shows that the server has restarted, the buffered writes that it has lost are sent again: those
+// of the reply's object before the reply is used, those of other objects of its slot afterwards.
+// Other changes of an object wait until its lost writes are sent. The outcome of a call does not
+// depend on the writes of other objects.
 //
-// A lost write that the server refuses permanently is reported to its writer once, as kLost, by the
-// next call about the object or by the next sync. A write that fails temporarily stays held.
+// A lost write that the server refuses for a lasting reason is reported to its writer once, as
+// kLost, by the next call about the object or by the next sync. After a temporary failure the write
+// is kept, and tried again later.
 //
 // Lives on the reactor of `slots`.
 class BufferedWrites {
@@ -53,14 +54,14 @@ public:
     // and returns true: the caller must discard the reply and repeat its call.
     Task<Outcome<bool>> catch_up(fop::Fid fid, std::uint64_t incarnation, Wait wait);
     // Called after a call has ended: writes the lost writes of all other objects of the slot again.
-    // A write that fails stays held.
+    // A write that fails is kept, and tried again later.
     Task<void> catch_up_others(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
-    // Returns when everything in the scope that was held before is durable or permanently lost. A
-    // write that fails stays held, and the others continue unless the server accepts nothing;
-    // returns the first failure.
+    // Returns when all writes in the scope that were kept before the call are durable or lost for
+    // good. A write that fails is kept; the others continue, unless the server accepts no writes.
+    // Returns the first failure.
     Task<Outcome<void>> make_durable(HeldScope scope, Wait wait);
 
-    // Returns kLost if writes of the object are lost and that was not reported yet.
+    // Fails with kLost if writes of the object are lost, and that was not reported yet.
     Outcome<void> report_lost(fop::Fid fid);
     // Like report_lost(), for all objects.
     Outcome<void> report_all_lost();

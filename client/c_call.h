@@ -42,8 +42,8 @@ int wait_for_call(fopd_client* client, const fopd_call* call, fopd_result* resul
 // Fills the result, unless it is null, and returns the status.
 int fill(fopd_result* result, fopd_status status, std::string_view words, std::size_t bytes = 0);
 
-// A program may be built against an older header, whose structs are shorter: the members that it
-// does not know keep their defaults.
+// Copies a struct of the caller, whose program may be built against an older header with a shorter
+// struct: members beyond given.size get their defaults. REQUIRES: is_set_up(&given).
 template <typename Struct>
 Struct known_part(const Struct& given, void (*init)(Struct*)) {
     Struct known{};
@@ -51,7 +51,7 @@ Struct known_part(const Struct& given, void (*init)(Struct*)) {
     std::memcpy(&known, &given, std::min(given.size, sizeof(Struct)));
     return known;
 }
-// Whether the struct was initialised by its init function.
+// Whether the caller has initialised the struct with its init function, which sets `size`.
 template <typename Struct>
 bool is_set_up(const Struct* given) {
     return given != nullptr && given->size >= sizeof(std::size_t);

@@ -6,8 +6,9 @@
 
 namespace fopd::client {
 
-// Not in libfopd: from now on, passes the parts of the time of each fop of the client to `to`, on
-// the client's thread. It outlives the client. REQUIRES: fopd_options.explain.
+// From now on, passes to `to` how the time of each fop of the client was spent, on the client's
+// thread. `to` outlives the client. For fopctl only: libfopd does not export it. REQUIRES: the
+// client was opened with fopd_options.explain.
 void pass_times_on(fopd_client* client, fabric::TimesUser& to);
 
 }  // namespace fopd::client

@@ -132,7 +132,7 @@ CLI::App* declare_verb(CLI::App& app, const Verb& verb, const char* heading) {
     return sub;
 }
 
-// The command line of the program, or those that a verb reads.
+// The command line of the program, or the command lines that a verb reads.
 class CommandLine final : public CommandLines {
 public:
     // `source` is null for the program's own; only that reads the environment.

@@ -17,8 +17,8 @@
 
 namespace fopd::client {
 
-// The surroundings of local files. Blocking calls run on the offload, so that the sessions stay
-// alive.
+// The services that local files use. Blocking calls run on the offload, so that
+// the reactor can answer the server meanwhile.
 struct LocalWorld {
     core::Reactor& reactor;
     core::Offload& offload;
@@ -54,13 +54,15 @@ public:
 
     // The stamp of the file when it was opened. REQUIRES: a regular file.
     const FileStamp& stamp() const { return stamp_; }
-    // Whether every change after it was opened gives it another stamp. A change that follows
-    // another one so soon that the clock of the file system stands still does not.
+    // Whether every change since the open is visible in the stamp. False if the file was changed
+    // within the same tick of the file system's clock as the open: a second change in that tick
+    // leaves the stamp as it is. Example: a write, open() and another write, all within 1 ms.
     bool is_settled() const { return is_settled_; }
     // The present stamp of the file. Blocks. Fails with an errno.
     std::expected<FileStamp, int> stamp_now() const;
     // Called after the bytes were read and sent. Fails, with a text that names the file, if the
-    // file was changed meanwhile. Otherwise returns its present stamp, which is empty for a stream.
+    // file was changed meanwhile, or `read_bytes` is not its size. Otherwise returns its present
+    // stamp, which is empty for a stream.
     Task<Outcome<FileStamp>> check_unchanged(std::uint64_t read_bytes) const;
     // For messages.
     const std::string& name() const { return name_; }
@@ -113,17 +115,19 @@ public:
 
     // For messages.
     const std::string& name() const { return name_; }
-    // REQUIRES: not finished. The file that is written, and the one that has its name now.
+    // The file being written, and the existing file that finish() will replace; none: there is
+    // none, or it cannot be examined. REQUIRES: not finished.
     std::optional<FileId> id() const;
     std::optional<FileId> replaced() const;
 
 private:
     LocalSink(LocalWorld world, std::string name) : world_(world), name_(std::move(name)) {}
-    // `mode` is that of the file that is replaced, or 0. Its setuid, setgid and sticky bits go.
+    // `mode` is the mode of the file to be replaced, or 0. The new file gets its permission bits,
+    // but not setuid, setgid and sticky.
     static std::expected<std::unique_ptr<LocalSink>, std::string> begun(
         std::unique_ptr<LocalSink> sink, unsigned mode);
     bool open_draft(unsigned mode);
-    // Differs from those of all other sinks of this process.
+    // A temporary name that no other sink of this process has.
     std::string draft_name() const;
 
     LocalWorld world_;
@@ -132,7 +136,7 @@ private:
     std::string leaf_{};     // The name of the new file in the directory.
     std::string draft_{};    // Its temporary name in the directory; empty: none.
     int fd_ = -1;
-    std::optional<std::uint64_t> modified_ns_;  // None: the time at which they are written.
+    std::optional<std::uint64_t> modified_ns_;  // None: the file system sets it.
 };
 
 }  // namespace fopd::client

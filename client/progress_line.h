@@ -19,22 +19,22 @@ class ProgressLine {
 public:
     struct Options {
         std::string label{};            // Safe for a terminal.
-        std::uint64_t total_bytes = 0;  // 0: it is not known.
+        std::uint64_t total_bytes = 0;  // 0: not known.
         bool wanted = true;
-        bool moves_bytes = true;                // Otherwise it shows for how long it has waited.
-        const Slots::TapeWait* tape = nullptr;  // Outlives it. Null: nothing waits for tape.
+        bool moves_bytes = true;                // False: the line shows the time instead of bytes.
+        const Slots::TapeWait* tape = nullptr;  // Outlives the line. Null: no call waits for tape.
     };
     struct Moved {
         std::uint64_t bytes = 0;
-        std::optional<std::uint64_t> objects{};  // None: it is about one.
+        std::optional<std::uint64_t> objects{};  // None: the command is about one object.
     };
     using Look = std::function<Moved()>;
-    // `look` is called until close() has returned.
+    // `look` returns the progress. It is called until close() has returned.
     ProgressLine(core::Reactor& reactor, Look look, Options options);
     ProgressLine(core::Reactor& reactor, const Transfer& transfer, Options options);
     // Awaited once, after the transfer: removes the line.
     Task<void> close();
-    // Removes the line, so that something else can be printed. It is shown again soon.
+    // Removes the line, so that the caller can print. The line returns within a second.
     void clear();
 
 private:

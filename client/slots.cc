@@ -44,7 +44,7 @@ fop::Fid object_of(const fop::RequestBody& body) {
 // While a call waits for tape, how often its place is asked for.
 constexpr std::uint64_t kLookAgainMs = 5000;
 
-// One of those that a number counts, while it lives.
+// Adds one to a count while it exists.
 class Counted {
 public:
     explicit Counted(std::uint32_t& count) : count_(count) { ++count_; }
@@ -131,7 +131,8 @@ Task<Outcome<void>> Slots::wait_for_recall(fabric::Client* session, fabric::Call
     }
 }
 
-// The body is that of the wait. Whether it is over.
+// Asks the server to wait for the recall that the body of `asked` names. Returns whether the recall
+// has ended.
 Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallRequest asked) {
     asked.type = fop::find_fop_type("recall_wait");
     asked.header.pool = {};

@@ -60,9 +60,10 @@ public:
     // The state of calls that wait for a tape. Updated only after report_recalls() was called,
     // because that costs the server an answer every few seconds.
     struct TapeWait {
-        std::uint32_t calls = 0;               // How many calls wait.
-        std::optional<std::uint64_t> place{};  // How many recalls are to end before that of one.
-        std::optional<Instant> expected_at{};  // When that is expected to end.
+        std::uint32_t calls = 0;  // How many calls wait.
+        std::optional<std::uint64_t>
+            place{};  // How many recalls are expected to end before one of these.
+        std::optional<Instant> expected_at{};  // When that one is expected to end.
     };
     const TapeWait& tape_wait() const { return tape_wait_; }
     void report_recalls() { reports_recalls_ = true; }

@@ -43,8 +43,8 @@ void fit(std::vector<std::size_t>& widths, const std::vector<std::size_t>& least
     }
 }
 
-// The number of characters, without those that set a colour: nearly all that are printed are one
-// column wide.
+// The number of characters, without escape sequences for colours. Nearly all printed characters are
+// one column wide.
 std::size_t width_of(const std::string& text) {
     std::size_t width = 0;
     bool is_colour = false;

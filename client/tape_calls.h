@@ -14,15 +14,15 @@ namespace fopd::client {
 // A recall of an object, as the server lists it.
 struct RecallInfo {
     fop::Fid fid{};
-    std::string name{};  // Empty: it has none, or the caller may not know it.
+    std::string name{};  // Empty: the object has none, or it is hidden from the caller.
     std::uint64_t size_bytes = 0;
-    std::uint64_t place = 0;                // How many recalls are to end before it.
-    Duration age{};                         // Since it was asked for.
-    std::optional<Duration> expected_in{};  // Nothing: it is not known.
+    std::uint64_t place = 0;                // How many recalls are expected to end before it.
+    Duration age{};                         // Since the first request for it.
+    std::optional<Duration> expected_in{};  // When it is expected to end; none: unknown.
     bool is_reading = false;
     std::uint8_t priority = 0;
     std::string cartridge{};  // The barcode of the copy that will be read.
-    std::string requester{};  // Who asked first; empty: unknown, or the caller may not know it.
+    std::string requester{};  // The first requester; empty: unknown, or hidden from the caller.
 };
 struct RecallQueue {
     std::vector<RecallInfo> recalls{};
@@ -32,7 +32,7 @@ struct RecallQueue {
 // A copy of bytes of an object on a cartridge.
 struct CopyInfo {
     std::string cartridge{};   // Its barcode, or the number in its label.
-    std::string state{};       // Of the cartridge; empty: the node does not have it.
+    std::string state{};       // The cartridge's state; empty: the node does not have it.
     std::uint64_t file = 0;    // The number of the tape file.
     std::uint64_t block = 0;   // The first block of the tape file.
     std::uint64_t offset = 0;  // The first byte in the object.
@@ -40,8 +40,8 @@ struct CopyInfo {
     std::uint64_t written_ns = 0;  // Since 1970 UTC.
 };
 struct ObjectCopies {
-    std::vector<CopyInfo> copies{};     // In the order of the object's bytes; the first of many.
-    bool on_disk = true;                // The bytes are on a disk, too.
+    std::vector<CopyInfo> copies{};     // By offset; as many as fit into a reply.
+    bool on_disk = true;                // The bytes are on a disk as well.
     std::uint64_t pinned_until_ns = 0;  // The end of the pin, since 1970 UTC; 0: not pinned.
 };
 
@@ -52,7 +52,7 @@ struct Medium {
     std::string technology{};
     std::string state{};
     std::string drive{};   // The drive that has loaded it; empty: none.
-    std::string reason{};  // The reason of the state.
+    std::string reason{};  // Why it is in this state.
     std::uint64_t capacity_bytes = 0;
     std::uint64_t used_bytes = 0;
     std::uint64_t dead_bytes = 0;
@@ -69,21 +69,20 @@ struct Medium {
 struct ExportInfo {
     std::uint64_t objects = 0;    // How many objects have copies on it.
     std::uint64_t only_here = 0;  // How many of these can be read from nowhere else.
-    bool in_exchange = false;     // People can take it from an import/export element.
+    bool in_exchange = false;     // It lies in an import/export element, for people to take.
 };
 
 // Cartridges that were taken into use again.
 struct ImportInfo {
-    std::vector<Medium> media{};  // The first of them.
-    std::uint64_t total = 0;
+    std::vector<Medium> media{};  // As many as fit into a reply.
+    std::uint64_t total = 0;      // How many there are.
 };
 
-// Long work on everything that is on a cartridge.
-// The progress of a repack or scrub of a cartridge.
+// The progress of a repack, scrub or rescue of a cartridge.
 struct WorkInfo {
     fop::MediumWorkReply::State state = fop::MediumWorkReply::State::kNone;
-    std::uint64_t copies = 0;  // The live copies at the begin, or at the start of the node.
-    std::uint64_t bytes = 0;
+    std::uint64_t copies = 0;  // The live copies when the work began, or when the node was started.
+    std::uint64_t bytes = 0;   // The bytes of these copies.
     std::uint64_t copies_done = 0;
     std::uint64_t bytes_done = 0;
     std::uint64_t failures = 0;
@@ -100,7 +99,8 @@ struct WorkInfo {
     bool runs() const { return state == fop::MediumWorkReply::State::kRunning; }
 };
 
-// Objects of a server that are on tape, and its tape library. A call ends as those of ObjectClient.
+// Calls about objects on tape, and about the tape library of a server. Like those of ObjectClient,
+// a call is repeated while the server answers "try again", and fails with a Problem.
 class TapeCalls {
 public:
     // `slots` outlives it.
@@ -116,12 +116,14 @@ public:
     Task<Outcome<bool>> stage(StageWish wish, Wait wait);
     // Frees the disk's blocks of an object that is on tape.
     Task<Outcome<void>> release(fop::Fid fid, Wait wait);
-    // The copies of the object on cartridges. An older server, without tapes, has none.
+    // The copies of the object on cartridges; empty if the server is too old to have tapes.
     Task<Outcome<ObjectCopies>> copies(fop::Fid fid, Wait wait);
     Task<Outcome<RecallQueue>> recalls(Wait wait);
-    // Calls that wait for tape now: see Slots.
+    // How many calls of this client wait for tape now, and how long that may take. Only updated
+    // after report_waiting(), which costs the server an answer every few seconds.
     const Slots::TapeWait& waiting() const { return slots_.tape_wait(); }
     void report_waiting() { slots_.report_recalls(); }
+    // Cancels the recall of an object.
     Task<Outcome<void>> cancel(fop::Fid fid, Wait wait);
     // Waits until all acknowledged objects of the pool are on tape.
     Task<Outcome<void>> sync(std::string pool, Wait wait);
@@ -144,10 +146,12 @@ public:
     Task<Outcome<void>> unload(std::string drive, Wait wait);
     struct ExportWish {
         std::string barcode{};
-        bool hides_objects = false;  // Objects that could not be read any more.
+        // Also accept objects that cannot be read anywhere else; otherwise such an export fails.
+        bool hides_objects = false;
     };
     Task<Outcome<ExportInfo>> export_medium(ExportWish wish, Wait wait);
-    // Empty: all that can be.
+    // Takes exported cartridges into use again: the one with this barcode; empty: all that can be
+    // used.
     Task<Outcome<ImportInfo>> import_media(std::string barcode, Wait wait);
     enum class DriveUse : std::uint8_t { kUp, kDown };
     Task<Outcome<void>> set_drive(std::string drive, DriveUse use, Wait wait);
@@ -156,8 +160,10 @@ public:
         std::string barcode{};
         fop::MediumWork::Kind kind = fop::MediumWork::Kind::kRepack;
         fop::MediumWork::Order order = fop::MediumWork::Order::kShow;
-        std::string pool{};  // Of a rescue that is begun; empty: that of the objects.
+        std::string
+            pool{};  // To begin a rescue: the pool of the new objects; empty: their old pools.
     };
+    // Begins or ends the work, or does neither, as wish.order says; then returns its progress.
     Task<Outcome<WorkInfo>> work(WorkWish wish, Wait wait);
 
 private:

@@ -211,7 +211,7 @@ bool may_have_classes(const json& status) {
                                 [](const json& at) { return at.at("state") == "stuck"; });
 }
 
-// Why the figures come to an end: the user wants it, or an answer that is none.
+// Why the figures end. None: the user has ended them. Otherwise the answer, which has no figures.
 using LastAnswer = std::optional<Answer>;
 
 std::expected<TopSample, LastAnswer> look(const Call& call, Screen& screen) {

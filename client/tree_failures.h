@@ -16,7 +16,8 @@ namespace fopd::client {
 std::string_view code_of(const TreeFailure& failure);
 ExitCode exit_code_of(const TreeFailure& failure);
 
-// The failures of a tree. Keeps only the first ones, because each object may fail.
+// Collects the failures of a command on many objects, such as `put --recursive`. Keeps the first
+// kListedMax, and counts the others.
 class TreeFailures {
 public:
     static constexpr std::uint64_t kListedMax = 1000;
@@ -26,7 +27,7 @@ public:
         std::string_view code{};
         ExitCode exit_code = kExitDone;
     };
-    // Whether the first failures are kept for listed(), or all are only counted.
+    // Whether the first failures are kept for listed(), or failures are only counted.
     enum class Keep : std::uint8_t { kNothing, kListed };
     explicit TreeFailures(Keep keep) : keep_(keep) {}
 

@@ -136,7 +136,7 @@ struct Call {
     Duration timeout;
     Output output;
     VerbArguments arguments;
-    // For verbs that run others; empty: this one is run by such a verb.
+    // Lets a verb run other verbs, one for each line. Empty: this verb is itself run by another.
     std::function<std::unique_ptr<CommandLines>(const LineSource& source)> open_lines{};
     LineSource source{};
 
@@ -204,7 +204,7 @@ int show(const Call& call, const std::string& json, const std::function<std::str
 // The answer of the daemon, checked: as it came, or as the page made from it.
 int show_answer(const Call& call, const std::expected<HttpAnswer, AdminProblem>& answer,
                 const std::function<std::string(const nlohmann::json& body)>& page);
-// For verbs without a result for people.
+// Prints the object as JSON, for verbs that have no output for people.
 int show_json(const Call& call, const nlohmann::ordered_json& object);
 
 // Writes to standard output at once. If that fails, complains and returns false.

@@ -70,8 +70,8 @@ struct ClassColumn {
     std::string (*text)(const json& at);
     bool is_wide = false;         // Only in wide tables.
     const char* needs = nullptr;  // Only if a class has this object.
-    // Not if the classes have a place among those of other nodes, unless the table is wide: what
-    // they have of that is more telling.
+    // Hidden if the classes have shares of a cluster's limits, unless the table is wide: the shares
+    // say more.
     bool makes_room = false;
 };
 constexpr std::array kClassColumns{

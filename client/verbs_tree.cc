@@ -33,7 +33,7 @@ namespace fopd::client {
 
 namespace {
 
-// The names of objects in a tree begin so; empty: all names do.
+// The prefix of the names of all objects in a tree; empty: the tree is all objects.
 std::string prefix_of(const std::string& name) {
     return name.empty() || name.ends_with('/') ? name : name + "/";
 }
@@ -198,12 +198,13 @@ Task<void> remove_other_files(ObjectRun* run, TreeReport* report, LocalTree* tre
     co_await report->transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
 }
 
-// What a tree takes when all of its files are stored, in whole blocks.
+// The space of so many bytes on a disk: whole blocks.
 std::uint64_t blocks_bytes(std::uint64_t size_bytes) {
     return (size_bytes + fop::kBlockBytes - 1) / fop::kBlockBytes * fop::kBlockBytes;
 }
 
-// The files of a tree, without those whose upload goes on: the server counts that already.
+// The size of all files of a tree, without files whose upload has begun: the server counts these
+// already.
 Task<std::uint64_t> sum_of_files(ObjectRun* run, const LocalTree* tree, const PutJournal* journal) {
     LocalWalk walk(*tree, fop::kObjectNameBytesMax);
     auto job = [&walk] { return walk.next(); };
@@ -257,7 +258,7 @@ Task<std::optional<Problem>> compare_with_quota(ObjectRun* run, std::string pool
     const auto uses = co_await run->objects.quota(std::move(pool), run->wait());
     if (!uses) co_return std::nullopt;
     for (const QuotaUse& use : *uses) {
-        // An administrator gets those of all owners, and is not told which one it is itself.
+        // An administrator gets the quota use of all owners, and does not know which owner it is.
         if (use.owner && uses->size() > 1) continue;
         if (use.limit_bytes == QuotaUse::kNoLimit) continue;
         const std::uint64_t left = use.limit_bytes - std::min(use.limit_bytes, use.used_bytes);
@@ -430,7 +431,7 @@ Task<Outcome<FoundObjects>> count_below(ObjectRun* run, std::string prefix) {
 
 // A line that is typed at the terminal; nothing if it has ended, or a signal arrived.
 Task<std::string> read_answer(ObjectRun* run) {
-    // No deadline: somebody thinks about it.
+    // No deadline: a person answers.
     const auto ready = co_await run->reactor.poll(STDIN_FILENO, POLLIN, {.cancel = &run->cancel});
     std::array<char, 256> text{};
     const ssize_t size = ready ? ::read(STDIN_FILENO, text.data(), text.size()) : 0;

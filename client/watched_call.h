@@ -11,7 +11,7 @@
 
 namespace fopd::client {
 
-// Shows on a terminal what a long call is about, and for how long it has lasted.
+// Options for a line on the terminal that names a long call and shows how long it has run.
 inline ProgressLine::Options watch_of(const ObjectRun& run, const std::string& what) {
     std::string label(run.call.verb);
     if (!what.empty()) label += " " + core::printable(what);

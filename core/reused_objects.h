@@ -21,10 +21,11 @@ private:
     std::size_t index_ = 0;  // In the list of all objects.
 };
 
-// Objects that are made when none is free and reused later; the one that was given back last is
-// reused first. Objects that a burst has needed are destroyed when they were free for a whole
-// period: a few in each turn, so that others get their turns. An object is never destroyed within a
-// call of its user, who may therefore still look at one that was given back in the same turn.
+// A pool of objects: makes one when none is free, and reuses the object that was given back last.
+// Objects that only a burst has needed are destroyed when they were free for a whole period: a few
+// in each turn, so that other work of the reactor gets its turn. An object is never destroyed
+// within a call of its user, so the user may still read an object that it has given back in the
+// same turn.
 //
 // Lives on its reactor, which outlives it. `kReturnMemory` gives freed memory back to the kernel;
 // it is called after each few thousand objects, as it takes long for much memory.

@@ -33,8 +33,8 @@ struct PrincipalQuota {
 // from any thread.
 struct Access {
     std::shared_ptr<const fop::KeyRing> keys;
-    std::vector<fop::Key>
-        peer_keys;             // With which this daemon connects to others: the current first.
+    // Keys with which this daemon connects to other daemons: the current one first.
+    std::vector<fop::Key> peer_keys;
     bool open_to_all = false;  // auth.mode none.
     std::optional<fop::TokenChecker> tokens;
     std::size_t principal_count = 0;

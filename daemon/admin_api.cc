@@ -521,8 +521,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     co_return json_reply(kOk, json.text());
 }
 
-// -- backups: written to a file without a name, and fetched in parts by the client, which writes
-//    them to a file of its own --
+// -- backups: the daemon writes a file without a name, and the client fetches it in parts --
 
 Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     if (!parts_.node.life().serving()) co_return not_serving();

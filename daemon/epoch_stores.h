@@ -6,15 +6,15 @@
 
 namespace fopd::daemon {
 
-// What a node keeps of its epochs outside of its process. Used on the reactor of the node's first
-// locality.
+// The durable state of a node's epochs. Used on the reactor of the node's first locality.
 class EpochStores {
 public:
     virtual ~EpochStores() = default;
 
+    // For epochs with peers: the node's incarnation, and the views of the cluster.
     virtual eh::SmallFile& incarnation() = 0;
     virtual eh::ViewStore& views() = 0;
-    // Of epochs without peers.
+    // For epochs without peers: the epoch numbers that are reserved.
     virtual eh::SmallFile& numbers() = 0;
     // Waits for the calls in flight, which are still answered. False: one has not ended by the
     // deadline, and this must not be destroyed.

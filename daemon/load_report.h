@@ -16,9 +16,9 @@ namespace fopd::daemon {
 // operation, class, principal and device. A reader computes rates from two reports.
 class LoadReport {
 public:
-    // Of all localities: figures of the same name are added up.
+    // Adds the rows of a locality. Rows of several localities with the same name are added up.
     void add(std::span<const reqh::FopLoad::Row> rows);
-    // Its reads and writes. Nothing while it is not open.
+    // Adds the reads and writes of a disk. Does nothing while the disk is not open.
     void add(const NodeDisk& disk);
     void write(JsonWriter& json) const;
 

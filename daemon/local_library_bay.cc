@@ -116,8 +116,8 @@ Result<std::size_t> make_library(const library::LibraryOptions& options) {
     return options.cartridges;
 }
 
-// A slot for each cartridge, and some for those that people bring.
-std::uint32_t slots_for(std::size_t cartridges) {
+// A storage element for each cartridge, and some for cartridges that people bring.
+std::uint32_t elements_for(std::size_t cartridges) {
     constexpr std::size_t kFree = 24;
     return static_cast<std::uint32_t>(
         std::min<std::size_t>(cartridges + kFree, devices::kStorageMax));
@@ -165,7 +165,7 @@ Task<Result<std::unique_ptr<library::BayLibrary>>> LocalLibraryBay::open_virtual
                                               .path = options.path,
                                               .technology = options.model,
                                               .drive_count = options.drives,
-                                              .storage_count = slots_for(**made),
+                                              .storage_count = elements_for(**made),
                                               .timing = timing_of(options.timing),
                                               .capacity_bytes = options.cartridge_bytes};
     auto library = std::make_unique<OpenVirtualLibrary>(*reactor, *offload_, std::move(of_library));

@@ -124,7 +124,7 @@ public:
     struct Beginning {
         std::vector<objects::Stores*> all;  // One per locality.
         objects::StoreLayoutPtr layout;
-        // Without a tape library these are empty.
+        // The next three are empty or null if the node has no tape library.
         std::vector<library::HomeDoors::Door> tape_doors{};  // One per locality.
         library::LibraryDoor library{};
         library::LibraryBell* library_bell = nullptr;
@@ -199,8 +199,8 @@ private:
         void use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share);
 
         AccessTokens tokens;
-        lrs::PolicyChoice policy;  // The current policy,
-        lrs::PolicyShare shared;   // and its shared state.
+        lrs::PolicyChoice policy;  // The current policy.
+        lrs::PolicyShare shared;   // The state that its instances on all localities share.
         core::Random policy_seeds;
         // The last news of former policies, rules and classes.
         std::vector<lrs::ClassNews> last_news;

@@ -45,15 +45,17 @@ public:
     Task<std::vector<reqh::FopLoad::Row>> load();
     // What is known about cartridges and drives. Empty without a tape library.
     struct Media {
-        // As LibraryService::why_not_open(). Nothing, too: the node has no library.
+        // Why the library is not open, for people; none: it is open, or the node has no library.
         std::optional<std::string> not_open;
         std::vector<library::Cartridge> cartridges;
         std::vector<library::DriveRow> drives;
         library::MediaBytes bytes;
     };
     Task<Media> media();
-    Task<Media> drives();  // Only of drives.
-    // As TapeLibrary::unload_all(). None: the node has no library, or it stops.
+    // Like media(), but without the cartridges.
+    Task<Media> drives();
+    // Unloads all drives as TapeLibrary::unload_all() does. Empty: the node has no library, or it
+    // stops.
     Task<std::vector<library::DriveRow>> unload_drives(Duration patience);
 
 private:

@@ -27,7 +27,7 @@ public:
         core::Reactor& control;
         core::EventSink& events;
         ServiceManager& manager;
-        // These take what the pulses bring back.
+        // Receive the figures that each locality's answer to a pulse contains.
         ClassLedger& classes;
         TapeWatch& tapes;
     };

@@ -11,7 +11,7 @@ enum class MetricsFormat : std::uint8_t {
     kOpenMetrics,  // Version 1.0.0.
 };
 
-// For the header Content-Type.
+// The value of the header Content-Type for an answer in this format.
 std::string_view content_type_of(MetricsFormat format);
 
 // The format that the value of the header Accept asks for, by its q values. The older one if the

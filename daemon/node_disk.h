@@ -121,15 +121,15 @@ public:
         return static_cast<store::Slot>(slot);
     }
     const devices::DiskId& disk_id() const { return disk_id_; }
-    // `advice`: what the administrator can do, or what follows; for the log and the list of
-    // devices.
+    // `advice` says what the administrator can do, or what the consequence is. It is shown in the
+    // log and in the list of devices, but not to clients.
     void give_up(std::string cause, std::string advice = {});
     // The slot that the disk had is written off, so its reason is another one from now on.
     // REQUIRES: was_not_opened().
     void lose_slot();
     // The cause, and behind a semicolon the advice if there is one.
     std::string reason() const { return advice_.empty() ? cause_ : cause_ + "; " + advice_; }
-    // For clients.
+    // The cause without the advice, for clients.
     const std::string& cause() const { return cause_; }
 
     // -- on its locality's reactor, between begin() and close() --

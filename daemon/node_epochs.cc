@@ -86,8 +86,8 @@ void NodeEpochs::use_keys(const Access& access) {
 
 void NodeEpochs::send(const eh::peers::Peer& to, const eh::peers::Message& message) {
     if (!peers_->links) return;
-    // The view may have an address of before the last start. A daemon that has this one's name has
-    // an address of its own.
+    // The address in the view may be older than the configuration, which is used instead. A second
+    // daemon with this node's name is reached only at its own address.
     const bool is_double = to.name == parts_.self.name;
     const auto* const known = is_double ? nullptr : parts_.settings.find(to.name);
     const std::string address = known == nullptr ? to.address : format_address(known->address);

@@ -61,7 +61,7 @@ public:
 
     // For an administrator; of kind local, only the epoch and the node itself.
     eh::peers::EpochStatus status() const;
-    // As PeersHandler's.
+    // See PeersHandler::waive_majority().
     std::expected<Duration, std::string> waive_majority();
 
     // -- from any thread --
@@ -96,8 +96,8 @@ private:
     const Parts parts_;
     std::atomic<bool> hangs_{false};
     eh::LocalEpochHandler local_;
-    const eh::peers::EpochFigures none_;  // Of kind local: all 0.
-    std::unique_ptr<Peers> peers_;        // Null: of kind local.
+    const eh::peers::EpochFigures none_;  // Returned for eh.kind local: all 0.
+    std::unique_ptr<Peers> peers_;        // Null: eh.kind is local.
     eh::LocalityFold fold_;
 };
 

@@ -38,9 +38,9 @@ struct NodeWorld {
     DiskBay* bay = nullptr;
     // Opens the tape library; null for a node that never has one.
     library::LibraryBay* library_bay = nullptr;
-    // Keeps what a member of epochs must not forget; null unless eh.kind is peers.
+    // Stores the state of epochs that must survive restarts; null unless eh.kind is peers.
     EpochStores* epoch_stores = nullptr;
-    // Of epochs with peers; null in a daemon.
+    // Observes epochs with peers in tests; null in a daemon.
     eh::peers::EpochObserver* epoch_observer = nullptr;
     // The node's id in the labels of its disks.
     devices::NodeId id{};

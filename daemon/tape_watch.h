@@ -39,9 +39,9 @@ public:
         findings_[locality] = std::move(findings);
     }
 
-    // Without a fault if the node has no library.
+    // The condition of the library: no fault if the node has none.
     const library::LibraryCondition& library() const;
-    // Copies on a cartridge that objects have.
+    // How many live copies are on a cartridge.
     std::uint64_t live_copies(const std::string& barcode) const;
     std::uint64_t unreadable_objects() const;
     std::uint64_t copies_without_library() const;

@@ -30,8 +30,8 @@ void fill_hole(std::span<std::byte> into) {
 }  // namespace
 
 // Decides which sectors of each write survive a loss of power. Disks differ in how much they lose
-// and in which units: a cache written back in order loses the newest data, one that sorts may lose
-// any.
+// and in which units: a cache written back in order loses the newest data, and a cache that sorts
+// may lose any data.
 class DiskImage::Lottery {
 public:
     explicit Lottery(core::Random& random)

@@ -17,7 +17,7 @@ namespace fopd::eh {
 
 // Lets the localities of a node take part in epochs as one participant. When all localities are
 // ready for an epoch, the fold combines their data and asks the node's handler for the epoch. Lives
-// on one reactor. Outlives its ends, of which each locality has one.
+// on one reactor. Each locality has an End of it, which it outlives.
 class LocalityFold final : Participant {
 public:
     class End;

@@ -29,7 +29,7 @@ public:
     // is left.
     static constexpr EpochNumber kBlock = 1 << 20;
 
-    // Without `numbers` epochs are numbered from 1, and no epoch waits.
+    // Without `numbers` epochs are numbered from 1, and no epoch waits for a number to be reserved.
     explicit LocalEpochHandler(EpochRules rules = {}, std::optional<Numbers> numbers = {});
     LocalEpochHandler(const LocalEpochHandler&) = delete;
     LocalEpochHandler& operator=(const LocalEpochHandler&) = delete;

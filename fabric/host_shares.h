@@ -79,7 +79,7 @@ public:
 private:
     const std::size_t count_max_;
     std::map<Key, Host, std::less<>> hosts_;
-    std::vector<std::size_t> hosts_with_;  // By the number of places: how many hosts have as many.
+    std::vector<std::size_t> hosts_with_;  // hosts_with_[n]: how many hosts have n places.
     std::size_t most_ = 0;                 // The largest number of places that a host has.
     std::size_t taken_ = 0;
 };

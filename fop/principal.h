@@ -77,7 +77,7 @@ public:
         std::vector<Key> peer_keys = {};  // The current one first, then older ones still accepted.
     };
 
-    // Or a message about what is wrong: an invalid name, two principals with one name, a principal
+    // Fails with a message for people: an invalid name, two principals with one name, a principal
     // without a key, a duplicate key.
     static std::expected<KeyRing, std::string> make(Contents contents);
 

@@ -45,7 +45,7 @@ DriveCounts share_few(std::uint32_t drives, const Weights& weights, const DriveL
     return counts;
 }
 
-// The weights when those that have their maximum get no more: theirs are split among the others.
+// The weights without the types that have their maximum: their weight is split among the others.
 Weights without_full(const Weights& weights, const DriveCounts& counts, const DriveCounts& max) {
     const auto is_open = [&](std::size_t i) { return weights[i] > 0 && counts[i] < max[i]; };
     std::uint64_t open = 0;
@@ -187,7 +187,7 @@ DriveCounts FairShareDispatch::target(const Group& group) const {
     return divide_drives(static_cast<std::uint32_t>(group.drives.size()), weights, limits);
 }
 
-// Notes since when each lacks drives.
+// Notes since when each scheduler lacks drives.
 void FairShareDispatch::settle(const Group& group, Instant now) {
     auto& lacking = lacking_[group.technology];
     for (std::size_t i = 0; i < group.schedulers.size(); ++i) {

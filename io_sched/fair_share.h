@@ -25,8 +25,8 @@ struct DriveLimits {
 
 // Divides `drives` drives among the types in proportion to `weights`, whole drives only; a type
 // with weight 0 gets none. The rest goes to the types that are farthest below their share. One or
-// two drives are shared: each type gets one, and with two the heaviest gets both. If there are
-// fewer drives than all types together get at least, the minima limit what each gets. Pure.
+// two drives are shared: each type gets one, and with two the heaviest gets both. If the minima of
+// all types together exceed `drives`, no type gets more than its minimum. Pure.
 DriveCounts divide_drives(std::uint32_t drives,
                           const std::array<std::uint64_t, kIoTypeCount>& weights,
                           const DriveLimits& limits);
@@ -53,7 +53,7 @@ public:
     Instant next_time(Instant now) const override;
 
 private:
-    // The drives of one technology, and what the schedulers have of them.
+    // The drives of one technology, and how many of them each scheduler has.
     struct Group;
 
     DriveCounts target(const Group& group) const;
@@ -73,7 +73,7 @@ private:
 };
 
 // Request dispatch `fair_share`: each scheduler gets requests in proportion to its weight, by their
-// cost. A scheduler that had nothing to do does not save up for later.
+// cost. A scheduler that had no requests for a while gets no extra share afterwards.
 class FairShareRequests final : public RequestDispatch {
 public:
     explicit FairShareRequests(const DriveCounts& weights) : weights_(weights) {}

@@ -92,8 +92,8 @@ DriveScheduler::PartDrive GroupedWrite::choose_for_write(const IoRequest& reques
                              IoMedia::fits(*drive, medium, request.type);
         return is_free ? drive : nullptr;
     };
-    // `own`: the cartridge of the collection. `other`: one that can be mounted. `loaded`: one in a
-    // drive. `shared`: one in a drive for which another collection waits.
+    // `own`: the cartridge of the collection. `other`: a cartridge that can be mounted. `loaded`: a
+    // cartridge in a drive. `shared`: a cartridge in a drive for which another collection waits.
     const IoMedium* own = nullptr;
     const IoMedium* other = nullptr;
     const IoMedium* loaded = nullptr;

@@ -85,8 +85,8 @@ public:
     virtual void remove_device(IoDevice& device) = 0;
     // Takes a device away from the scheduler and returns it. kTake: of those of the technology, the
     // one that it needs least; null if it has none that it can do without. kExchange: adds
-    // `offered` and returns `wanted`, if neither is in use and it can do without `wanted`; null,
-    // and nothing has changed, if not.
+    // `offered` and returns `wanted`, if neither is in use and it can do without `wanted`.
+    // Otherwise changes nothing and returns null.
     virtual IoDevice* reclaim_device(const Reclaim& what) = 0;
     // A device of another scheduler that has a medium for which a request here waits, and is not in
     // use; null if there is none.

@@ -50,7 +50,7 @@ public:
     Result<std::optional<DeviceMedium>> get_device_medium_pair(IoRequest& request, Instant now);
     void requeue(IoRequest& request);
     void remove_request(IoRequest& request);
-    // As remove_request(), because all its parts were given to devices.
+    // Removes a request all of whose parts were given to devices.
     void remove_taken(IoRequest& request);
     bool retry(IoRequest& request, IoPart& part, const IoDevice& device);
     // When a pass may find something to do though nothing but the time changes.

@@ -10,11 +10,12 @@
 
 namespace fopd::io_sched {
 
-// Foreground requests that go before one waiting background request that is older than the next.
+// A waiting background request lets at most so many foreground requests pass in a row. Then it goes
+// before the next one, if it is older.
 inline constexpr std::uint32_t kForegroundRunMax = 8;
 
-// The order of the requests that wait for one device. Pure; owns no requests. A request waits here
-// with its part `queue_state.part`.
+// The order of the requests that wait for one device. Does no I/O, and reads no clock. The caller
+// owns the requests. A request has a part on this device: parts[queue_state.part].
 class Order {
 public:
     virtual ~Order() = default;
@@ -22,15 +23,17 @@ public:
     virtual void push(IoRequest& request) = 0;
     // The next request; null if there is none. Changes nothing.
     virtual IoRequest* next(Instant now) = 0;
-    // A request returned by next() is given to the device.
+    // Removes a request that next() returned, because the device gets it.
     virtual void take(IoRequest& request) = 0;
+    // Removes a request that the device does not get.
     virtual void remove(IoRequest& request) = 0;
+    // The request that arrived first; null: there is none.
     virtual IoRequest* oldest() = 0;
 };
 
 using MakeOrder = std::function<std::unique_ptr<Order>()>;
 
-// Requests sorted by age, in whatever order they are added.
+// Requests sorted by their arrival; they may be added in any order.
 class AgeList {
 public:
     void push(IoRequest& request) {

@@ -117,8 +117,9 @@ void DriveUnit::note_generation(const store::Inspection& found) {
     generation_on_tape_ = is_of_it ? found.generation : 0;
 }
 
-// The generation for the next label of the cartridge: later than those in the table, which may have
-// been lost, in the records of copies and on the tape, so that no earlier label equals it.
+// The generation for the next label of the cartridge. It is higher than the generations in the
+// table (which may have been lost), in the records of copies and on the tape, so that no earlier
+// label equals it.
 Task<Result<std::uint32_t>> DriveUnit::next_generation(CartridgeId id) {
     const Cartridge cartridge = *parts_.shelf.find(id);
     const auto recorded = co_await parts_.catalogue.newest_generation(cartridge.vsn_text());

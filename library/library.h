@@ -56,8 +56,8 @@ struct MediaOutcome {
     std::string words = {};
     // The cartridges that an import has put into use again.
     std::vector<Cartridge> imported = {};
-    // Of an export: how many objects have copies on the cartridge, and how many of these have their
-    // bytes nowhere else; and whether people can take it from an exchange element.
+    // After an export: how many objects have copies on the cartridge, how many of these have no
+    // bytes elsewhere, and whether the cartridge lies in an exchange element, for people to take.
     std::uint64_t objects = 0;
     std::uint64_t only_here = 0;
     bool is_in_exchange = false;
@@ -117,10 +117,11 @@ public:
     virtual Task<MediaOutcome> load(LoadWish wish) = 0;
     // Takes the cartridge of an idle drive back to its storage element.
     virtual Task<MediaOutcome> unload(std::string drive) = 0;
-    // Moves a cartridge to an exchange element, from which people can take it, and does not use it
-    // until it is imported, also over restarts; its copies stay known. A library without such
-    // elements leaves it where it is. Refused while it is in use, wanted by a recall, repacked or
-    // scrubbed, and if objects could not be read any more, unless told that they may.
+    // Moves a cartridge to an exchange element, from which people can take it. The library does not
+    // use it until it is imported, also after a restart, but keeps the records of its copies. A
+    // library without exchange elements leaves the cartridge where it is. Refused while the
+    // cartridge is in use, needed by a recall, repacked or scrubbed. Also refused if objects could
+    // not be read any more, unless `hides_objects` is set.
     struct ExportWish {
         std::string barcode;
         bool hides_objects = false;

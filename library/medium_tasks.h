@@ -70,7 +70,8 @@ public:
                                    [&](const auto& each) { return condition(*each.second); });
     }
 
-    // Runs the waiting tasks, one at a time, until none waits or the node stops.
+    // Starts to run the waiting tasks in the background, one at a time, until none waits or the
+    // node stops. Does nothing if they run already.
     template <typename Owner>
     void run_in_turn(Owner* owner, Task<void> (Owner::*run)(T*)) {
         if (gives_turns_ || next() == nullptr || parts_.gate.closed()) return;
@@ -78,7 +79,8 @@ public:
         parts_.reactor.spawn(parts_.gate, give_turns(owner, run));
     }
 
-    // Waits until the task that runs now has ended; another one may have begun then.
+    // Waits until the task that runs now on the cartridge has ended; another task may have begun
+    // when it returns. REQUIRES: the task was cancelled.
     Task<void> until_ended(CartridgeId id) {
         const std::uint64_t number = is_running(id) ? find(id)->number : 0;
         while (is_running(id) && find(id)->number == number) {

@@ -128,7 +128,7 @@ std::vector<std::optional<Instant>> RecallForecast::ends() {
             2 * model.costs.base + devices::transfer_time(model, waits_[i].size_bytes);
         const Instant end = after(drive.busy_since, taking(left));
         state->free_at = std::max(options_.now, end);
-        // What takes longer than that ends nobody knows when.
+        // The end of an operation that takes longer than that is unknown.
         if (end >= options_.now) ends_[i] = end;
     }
     std::vector<Group> later;

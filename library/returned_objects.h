@@ -22,9 +22,9 @@ class ReturnedObjects {
 public:
     // A client that reads in very small parts must not keep the object for ever.
     static constexpr Duration kMoreMax = 10min;
-    // Of those who wait for an object, more are not told apart: it stays until its time is over.
+    // An object that more clients wait for stays until its time is over, even if all have read it.
     static constexpr std::size_t kReadersMax = 64;
-    // Further objects may leave at once.
+    // Objects beyond this number may be released at once.
     static constexpr std::size_t kObjectsMax = 65'536;
 
     struct Object {

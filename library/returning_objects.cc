@@ -409,7 +409,7 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     co_return check_recalled(*home, fid);
 }
 
-// Ends the time of kept room, and tells those that wait for room.
+// Releases kept room when its time is over, and wakes recalls that wait for room.
 Task<void> ReturningObjects::let_kept_room_go() {
     while (!kept_room_.empty()) {
         const auto next = std::ranges::min_element(

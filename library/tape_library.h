@@ -70,7 +70,8 @@ public:
     Task<std::uint64_t> stop(Instant deadline);
     // Lets the drives end their operations, puts their cartridges back, and does not use the drives
     // again. Waits until `deadline` or stop() at the latest. Returns the drives that still have a
-    // cartridge, or could not be unloaded. For a node that serves nobody any more; stop() follows.
+    // cartridge, or could not be unloaded. For a node that serves no clients any more; stop()
+    // follows.
     Task<std::vector<DriveRow>> unload_all(Instant deadline);
     // The gate for tasks of other localities that use the library.
     core::Gate& gate() { return gate_; }

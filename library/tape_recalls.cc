@@ -259,7 +259,7 @@ void TapeLibrary::end_unserved(Recall& recall) {
     parts_.reactor.spawn(gate_, retry_stranded());
 }
 
-// One coroutine tries all stranded recalls again, so that they need no memory of their own.
+// One coroutine tries all stranded recalls again, so that a stranded recall needs no coroutine.
 Task<void> TapeLibrary::retry_stranded() {
     while (!stranded_.empty()) {
         stranded_pause_ = std::max(kBetweenRounds, longer(stranded_pause_));

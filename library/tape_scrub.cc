@@ -299,8 +299,8 @@ Task<Result<void>> TapeLibrary::read_copies(Scrubbing* scrub, ScrubJob* job) {
     co_return read;
 }
 
-// Whether the drives can read another copy on the cartridge than the one that has failed: one that
-// was read before, or else the farthest one of the page.
+// Whether the drives can read another copy on the cartridge than the one that has failed: a copy
+// that was read before, or else the copy of the page that is farthest away.
 Task<bool> TapeLibrary::can_read_another(Scrubbing* scrub, const CopyPage* page,
                                          std::size_t failed) {
     CopyPage other;

@@ -288,7 +288,7 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     const Cartridge cartridge = *found;
     const auto may = co_await may_format(&cartridge, wish.force);
     if (may.kind != Kind::kDone) co_return may;
-    // It would be done some day, when nobody thinks of it any more.
+    // Otherwise it would be done much later, when the administrator does not expect it any more.
     const auto is_down = [](const Unit& each) { return each.drive->is_down(); };
     if (std::ranges::all_of(units_, is_down)) {
         co_return outcome(Kind::kRefused, "all drives are down");

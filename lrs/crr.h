@@ -24,9 +24,9 @@ config::Record<CrrSettings> crr_record();
 // nothing by using many client ids. `seed` is for the hash of the queue keys.
 std::unique_ptr<Policy> make_crr(const CrrSettings& settings, std::uint64_t seed);
 
-// The name of the class of such a request: the client's id, or for example "job=dd.0". By
-// principals, the classes of peers and of clients without a key are called "peers" and
-// "unauthenticated", whatever these call themselves.
+// The name of a request's class: the client's id, or for example "job=dd.0". By principals, the
+// classes of peers and of clients without a key are called "peers" and "unauthenticated", whatever
+// principal they claim.
 std::string crr_class_name(const RequestAttributes& attributes, Key by);
 
 }  // namespace fopd::lrs

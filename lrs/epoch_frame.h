@@ -16,7 +16,7 @@ namespace fopd::lrs {
 // change their policies one by one, so nodes with different policies take part in the same epoch:
 // each fills its own part of a frame, which has the same size at every node.
 struct EpochPart {
-    std::string_view name;  // Of the policy.
+    std::string_view name;  // The name of the policy.
     std::size_t size_bytes = 0;
     // As in EpochRules, for this part. Called only with parts that nodes have filled.
     void (*combine)(std::span<std::byte> into, std::span<const std::byte> one,
@@ -31,8 +31,8 @@ std::span<const EpochPart> epoch_parts();
 struct EpochPartData {
     std::uint32_t filled = 0;  // Nodes that have filled the part; 0: the bytes are zeros.
     std::span<const std::byte> bytes;
-    // Unless another epoch begins here before, the other nodes may be in a later one by then,
-    // without this node.
+    // If this node has begun no further epoch at this time, the other nodes may be in a later epoch
+    // without it.
     Instant expires_at = kNever;
 };
 

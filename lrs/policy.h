@@ -86,8 +86,8 @@ public:
     // kind; it may be that no node had one when it became ready, this one included.
     virtual void start_epoch(eh::EpochNumber /*epoch*/, const EpochPartData& /*data*/,
                              Instant /*now*/) {}
-    // The nodes could not agree on the next epoch. The policy drops what it derived from earlier
-    // epochs, and goes on alone until start_epoch().
+    // The nodes could not agree on the next epoch. The policy drops its state from earlier epochs,
+    // and continues without the other nodes until start_epoch().
     virtual void lose_epoch(const Error& /*reason*/, Instant /*now*/) {}
     // When the present epoch is over for this policy: the group has no requests left, or its time
     // has passed. An instant that has passed means now; kNever, that the policy does not mind. The

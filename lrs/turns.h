@@ -52,7 +52,7 @@ public:
 
     explicit Turns(const Rule& rule);
 
-    // For turns that begin from now on. REQUIRES: the order is that of arrival.
+    // Changes the quantum of turns that begin later. REQUIRES: the rule's order is arrival.
     void set_quantum(std::uint32_t quantum) { rule_.quantum = quantum; }
 
     bool empty() const { return ring_.empty(); }

@@ -12,7 +12,7 @@ namespace fopd::objects {
 // The party on whose behalf an object is used. Borrows its texts.
 struct Actor {
     std::string_view principal{};
-    std::string_view user{};  // Owns what the actor creates.
+    std::string_view user{};  // The owner of objects that the actor creates.
     // The groups of the principal, not of the user it acts for.
     std::span<const std::string> groups{};
     bool may_administer = false;

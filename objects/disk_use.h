@@ -71,10 +71,10 @@ public:
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
 
-    // Promises blocks to uploads of the owner, within the owner's limit on all disks. False, and
-    // nothing is promised: they are too many. See QuotaAccount::promise().
+    // Promises blocks to uploads of the owner, within the owner's limit on all disks. False: they
+    // exceed the limit, and nothing was promised. See QuotaAccount::promise().
     bool promise(Owner& owner, std::uint64_t blocks);
-    // Promises again what was promised before, whatever the limit is.
+    // Restores an earlier promise, even if it exceeds the limit now.
     void promise_again(Owner& owner, std::uint64_t blocks);
     // REQUIRES: they were promised.
     void end_promise(Owner& owner, std::uint64_t blocks);

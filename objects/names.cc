@@ -103,7 +103,7 @@ Task<void> Names::let_go(NameHold hold) {
     co_await core::run_on(here_, part.reactor(), job);
 }
 
-void Names::let_go_told(const NameHold& hold) {
+void Names::let_go_after_change(const NameHold& hold) {
     NamePart& part = part_with(hold.name.ref());
     if (&part.reactor() == &here_) part.let_go(hold);
 }

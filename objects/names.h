@@ -22,19 +22,21 @@ public:
     Names(core::Reactor& here, std::vector<NamePart*> parts);
 
     Task<Result<std::optional<NamedObject>>> find(ObjectName name);
-    // In the order of the names' bytes.
+    // Returns a page of the pool's names, in byte order.
     Task<Result<NameList>> list(NameListRequest request);
 
     // Waits for the name's other holders, first come, first served. kTimedOut, kCancelled; kClosed
     // when the node stops.
     Task<Result<NameHold>> hold(ObjectName name, core::WaitOptions wait);
-    // Like hold(), in order to take the name from its owner; kNotFound if it has no owner.
+    // Like hold(), to take the name away from the object that has it. Also waits until the objects
+    // that the owner replaced are removed. kNotFound: no object has the name.
     Task<Result<NameHold>> hold_to_leave(ObjectName name, core::WaitOptions wait);
     // Ends a hold. Every hold must end with this call or the next. Never fails.
     Task<void> let_go(NameHold hold);
-    // Ends a hold without a message. REQUIRES: the change under the hold was of an object on this
-    // locality, and its volume has told the name's part of it.
-    void let_go_told(const NameHold& hold);
+    // Ends a hold after a change of the name, without a message: if the name's part is on another
+    // locality, that has ended the hold already. REQUIRES: the changed object is on this locality,
+    // and its volume has reported the change to the name's part.
+    void let_go_after_change(const NameHold& hold);
     // Whether `one` must be held before `other`.
     bool before(const ObjectName& one, const ObjectName& other) const;
 

@@ -121,8 +121,8 @@ std::uint64_t OpenUploads::needed_at(const Place& place, const store::SpaceUse& 
     return has_unknown ? blocks + space.data_blocks() / kUnknownPart : blocks;
 }
 
-// An upload that keeps no room gets the place of its age only if it could end there beside those
-// that are before it; otherwise those that have begun in its room might not end.
+// An upload that keeps no room gets the place of its age only if it could end there beside the
+// uploads before it. Otherwise uploads that have begun in its room might not end.
 OpenUploads::Place OpenUploads::place_of(store::Fid fid, const Upload& upload,
                                          const store::SpaceUse& space) const {
     if (upload.keeps_room) return {.is_behind = upload.is_behind, .fid = fid};

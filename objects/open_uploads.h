@@ -22,9 +22,10 @@ namespace fopd::objects {
 // can end: the first of them always goes on. The older one is before the younger one, except:
 //
 // - An upload that has got no new blocks for kIdle, and was not refused for lack of room either,
-//   keeps no room until it gets some. If others have taken its room by then, it comes behind them.
-// - If somebody is refused because of owners whose uploads keep more than a fair part of the disk,
-//   those of these uploads that are too many come behind the others.
+//   keeps no room until it gets new blocks. If others have taken its room, it comes behind them.
+// - If an upload is refused because other owners' uploads keep more than a fair part of the disk,
+// the
+//   excess uploads of these owners come behind the others.
 // - The room that is kept for an owner's uploads, with what the owner has, is within the owner's
 //   quota. Beyond that, uploads keep no room, and go on while others leave some.
 //
@@ -118,8 +119,9 @@ private:
     struct Upload {
         std::optional<Instant> written_at{};  // Since the daemon started.
         Expected expected{};                  // No owner: nothing is known.
-        std::uint64_t moving_blocks = 0;      // Of writes in progress, as long as these have not
-        std::uint64_t allocated_blocks = 0;   // counted them; and those of them that have a place.
+        // The blocks of writes in progress, without the blocks that counted() was called for.
+        std::uint64_t moving_blocks = 0;
+        std::uint64_t allocated_blocks = 0;  // How many of moving_blocks are allocated.
         bool keeps_room = false;
         bool is_behind = false;
         Instant kept_until{};

@@ -21,7 +21,7 @@ Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid f
 // The number of blocks of an object or upload. Takes several reactor turns if there are many;
 // blocks that change meanwhile may or may not be counted.
 Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid);
-// Those that count for its owner, also while it is on tape.
+// The blocks that count for the object's owner, also while the object is only on tape.
 Task<Granted<std::uint64_t>> count_owned(Operation* operation, store::Fid fid);
 
 }  // namespace fopd::reqh

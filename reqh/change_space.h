@@ -39,8 +39,8 @@ public:
         objects::PoolId pool = 0;
         objects::DiskUse::Owner* owner = nullptr;
         store::Fid fid{};
-        std::uint64_t size_bytes = 0;  // Of the whole upload, as was announced; 0: unknown.
-        std::uint64_t blocks = 0;      // Of the write.
+        std::uint64_t size_bytes = 0;  // The announced size of the whole upload; 0: unknown.
+        std::uint64_t blocks = 0;      // The blocks that this write needs.
     };
     Task<Granted<>> begin_upload_write(UploadPart part);
     // Called in the reactor turn in which the change begins.

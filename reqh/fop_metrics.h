@@ -17,7 +17,7 @@ namespace fopd::reqh {
 // The fops of one kind that have ended. Written on one reactor, readable from any thread.
 struct LoadFigures {
     core::Histogram latency;  // From arrival to reply.
-    core::Counter bytes;      // Of data, of those that succeeded.
+    core::Counter bytes;      // Data bytes of the fops that succeeded.
 };
 
 // Counts of fops by type and status, how long they took, and the time spent in each phase, for one

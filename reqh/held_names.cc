@@ -9,8 +9,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// How long a fop without a deadline waits until a name can be taken from its owner, and one with a
-// distant one.
+// The longest wait until a name can be taken from its owner, however late the fop's deadline is.
 constexpr Duration kLeaveWaitMax = 30s;
 
 }  // namespace
@@ -57,9 +56,9 @@ Task<void> HeldNames::let_go() {
     }
 }
 
-void HeldNames::let_go_told() {
+void HeldNames::let_go_after_change() {
     for (auto& hold : holds_) {
-        if (hold) fop_.stores().parts().names.let_go_told(*hold);
+        if (hold) fop_.stores().parts().names.let_go_after_change(*hold);
         hold.reset();
     }
 }

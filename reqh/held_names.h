@@ -12,8 +12,8 @@
 
 namespace fopd::reqh {
 
-// The names that a fop holds: no other operation can give them to another object meanwhile. All
-// holds are released before the fop ends.
+// The names that a fop holds: while it holds a name, no other operation can give the name to
+// another object or take it away. REQUIRES: let_go() is called before the fop ends.
 class HeldNames {
 public:
     // The fop outlives it.
@@ -23,16 +23,20 @@ public:
 
     struct Wanted {
         objects::ObjectName name{};
+        // The fop takes the name away from the object that has it, as a rename or a delete does.
+        // Then the name must have an owner (kNotFound), and the wait has a limit (kBusy).
         bool to_leave = false;
     };
-    // Waits for the names, in the order that all fops keep. REQUIRES: it holds none.
+    // Waits for the names. All fops take their names in the same order, so no two wait for each
+    // other. REQUIRES: it holds no names.
     Task<Granted<>> hold(std::span<const Wanted> wanted);
-    // `index` is the index of the name in `wanted`.
+    // The hold of wanted[index].
     const objects::NameHold& at(std::size_t index) const { return *holds_[index]; }
-    // Lets go of the names that no change was made under. One message for each on another locality.
+    // Ends all holds. Sends one message for each name of another locality.
     Task<void> let_go();
-    // Lets go of names that were changed: their parts were told of the change.
-    void let_go_told();
+    // Ends all holds without messages. REQUIRES: the change of the names is finished, so that
+    // other localities have ended their holds themselves.
+    void let_go_after_change();
 
 private:
     core::WaitOptions wait_to_leave() const;

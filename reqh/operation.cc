@@ -204,7 +204,7 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     const auto finished = co_await change_.finish();
     if (!finished)
         co_return refused(fop::Status::kOutcomeUnknown, "the log of the disk has failed");
-    names_.let_go_told();
+    names_.let_go_after_change();
     co_return fop::Receipt{
         .incarnation = finished->epoch, .seq = finished->seq, .slot = home().slot()};
 }

@@ -103,7 +103,7 @@ inline bool has_happened(const BookedChange& change, const ObjectLook& look) {
            (!change.lost && look.witnessed.contains(&change));
 }
 
-// Whether nothing of `first` can take effect after `second`: a lost write is not repeated where
+// Whether no part of `first` can take effect after `second`: a lost write is not repeated where
 // other clients have changed the bytes since. A client does not repeat it over its own later change
 // either, unless the outcome of that change is unknown to it.
 inline bool comes_before(const BookedChange& first, const BookedChange& second) {

@@ -118,7 +118,7 @@ private:
     void look_at_all();
     void look_at(SimulatedNode& node);
     std::string epoch_configuration();
-    // Behind what a node contributes to an epoch are the numbers of calls.
+    // Each contribution of a node gets the numbers of its calls appended, to check the results.
     eh::EpochRules rules(const eh::EpochRules& plain) const override;
     void mark(const std::string& node, std::vector<std::byte>& data) override;
     void on_call(const std::string& node, Duration longest) override;

@@ -43,8 +43,8 @@ struct Fault {
         kJoin,         // It asks to join.
         kPromise,      // It asks for promises.
         kPromiseAck,   // It promises.
-        kSwap,         // It has what it needs for a new view, and writes that.
-        kViewNews,     // It sends the new view, or what is new in it.
+        kSwap,         // It writes a new view to the store.
+        kViewNews,     // It sends the new view, or the difference to the last one.
         kStart,        // It tells others that an epoch begins.
     };
     static constexpr std::uint32_t kMoments = 7;
@@ -57,11 +57,12 @@ struct Fault {
     std::uint32_t locality = 0;
     Duration span{0};
     std::uint32_t client = kEveryClient;
-    // Of a fault of the network: it is on the link to this node, and not to clients.
+    // For a fault of the network: the node at the other end of the link; none: clients are.
     std::optional<std::uint32_t> peer{};
-    // Of kCrashAt, whose node may be kAnyNode: whichever has such a moment first.
+    // For kCrashAt: the step at which the node crashes. With kAnyNode the first node that comes to
+    // this step crashes.
     Moment moment = Moment::kIncarnation;
-    bool is_done = false;  // That is still done; otherwise it is the first thing that is not.
+    bool is_done = false;  // Whether the node crashes after the step instead of before.
 };
 const char* to_string(Fault::Kind kind);
 

@@ -90,8 +90,8 @@ public:
         std::optional<client::Problem> problem{};
         fop::Fid fid{};            // The created object.
         std::uint64_t offset = 0;  // Where an append was put.
-        bool limited = false;      // The call had a deadline,
-        bool overdue = false;      // and missed it.
+        bool limited = false;      // The call had a deadline.
+        bool overdue = false;      // The call missed its deadline.
         // The call lasted as long as calls are repeated while the node answers "try again".
         bool repeated_long = false;
         // It began when are_tapes_excused(), are_cartridges_excused().
@@ -187,7 +187,8 @@ private:
     // The owner of the name after the change; set if the change affects the name.
     static std::optional<fop::Fid> effect(const Change& change, const std::string& name);
 
-    // So many lives of the server ago, it is known what a crash has lost.
+    // For how many restarts the server knows which writes a crash has lost. It may refuse to repeat
+    // older writes.
     static constexpr std::uint32_t kLivesKnown = 6;
 
     core::VirtualWorld& world_;

@@ -54,19 +54,19 @@ struct ObjectFault {
         kStallToUser,
         kStallLocality,  // One locality does not run for `span`.
         kDisks,          // Faults of all disks, until they are opened again.
-        // Until the tapes are repaired:
+        // The next ones last until the tapes are repaired.
         kTapes,          // Faults of drives and robot.
         kDriveDies,      // Drive `tape`.
-        kSwapLabels,     // Two cartridges, each of which has the other's barcode on its outside.
+        kSwapLabels,     // Two cartridges exchange the barcodes on their outsides.
         kSwapElements,   // Two cartridges are in each other's element.
         kTakeCartridge,  // A cartridge is not in the library.
         kFormat,         // No fault: an administrator formats a cartridge without files.
         // No fault: an administrator scrubs or repacks a cartridge, ends that, or formats it
         // afterwards.
         kRepack,
-        // For good:
+        // The next ones last for ever.
         kDamage,     // A block of a tape file cannot be read.
-        kOlderTape,  // A cartridge is replaced by what it was before its last files were written.
+        kOlderTape,  // A cartridge returns to its state before its last files were written.
     };
     Kind kind = Kind::kCrash;
     std::uint64_t after = 0;  // The number of operations of this round before the fault.

@@ -24,7 +24,7 @@ struct ObjectWish {
         kList,
         kRead,
         kSync,
-        // Of objects of a pool on tape.
+        // These are for objects of a tape pool.
         kStage,
         kRelease,
         kCancelRecall,

@@ -14,8 +14,8 @@ namespace fopd::sim {
 
 struct SimulatedClientOptions {
     std::string name = "client";  // Its host name in the network.
-    std::uint32_t index = 0;      // Among the clients.
-    std::uint32_t nodes = 1;  // It calls node-0, node-1 and so on, each of which listens at port 1.
+    std::uint32_t index = 0;      // The number of the client in its cluster.
+    std::uint32_t nodes = 1;      // How many nodes it calls: node-0, node-1, ..., all at port 1.
     SimulatedNetwork* network = nullptr;
     CallBook* book = nullptr;
     // Returns the number of the node's present life if it takes new work, else 0.

@@ -70,9 +70,10 @@ public:
     std::uint64_t extended_count() const { return extended_count_; }
     // The status text that `systemctl status` would show.
     const std::string& status() const { return status_; }
-    // The longest time without a feed in this life of the node, from its first ready() to now.
+    // The longest time without a feed, from the first ready() since begin_life() until now.
     Duration longest_hunger() const;
     void forget_hunger();
+    // Called when the node is started.
     void begin_life();
 
 private:
@@ -104,33 +105,34 @@ private:
 
 struct SimulatedNodeOptions {
     std::string name = "node";
-    std::uint32_t index = 0;  // Among the nodes.
+    std::uint32_t index = 0;  // The number of the node in its cluster.
     std::uint32_t localities = 2;
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
-    // The network it listens on; null: none. Outlives the node.
+    // The network on which the node listens; null: none. Outlives the node.
     fabric::Transport* network = nullptr;
     std::string listen = {};  // Empty: mem://NAME:1.
     fop::Protection protection = fop::Protection::kSeal;
     // The principals file; empty: clients need no authentication.
     std::string principals = {};
-    // The limit above which it reports a fop as slow.
+    // The node reports a fop that takes longer as slow.
     Duration slow_fop = 500ms;
     std::vector<SimulatedDiskOptions> disks = {};
     Duration upload_timeout = 1h;
     std::uint64_t overlay_bytes = 64UL << 20;  // Per disk.
     store::SweepOptions sweep = {};
-    // The tape library, and the pools that it has; no pools: the node has none.
+    // The tape library, and its pools; without a pool the node has no library.
     SimulatedLibraryOptions library = {};
     std::optional<library::TapePoolOptions> tape_pool = {};
-    std::string tape_io = {};  // In braces of YAML: values of io_sched.tape.
-    // In braces of YAML: values of eh. Those of kind peers need a key.
+    // Settings of io_sched.tape as a YAML flow mapping, e.g. "{reader: fifo}"; empty: defaults.
+    std::string tape_io = {};
+    // Settings of eh in the same form. For `kind: peers` peer_key is needed, too.
     std::string epochs = {};
     std::optional<fop::Key> peer_key = {};
-    // The view that it shares with other nodes; null: it is in a file of the root. Outlives the
+    // Where the nodes of the cluster keep their view; null: in a file of the root. Outlives the
     // node.
     SimulatedViewRegister* views = nullptr;
-    // Of epochs with peers; null: none. Outlives the node.
+    // Observes the epochs with peers; null: no observer. Outlives the node.
     eh::peers::EpochObserver* epoch_observer = nullptr;
     RecordedEvents::Observer observer = {};
 };
@@ -147,7 +149,7 @@ public:
     bool running() const { return process_ != nullptr; }
     // Begins a life: the node starts in the background. REQUIRES: not running.
     void start();
-    // SIGTERM: the node drains and stops in the background; bury() then finds it ended.
+    // SIGTERM: the node drains and stops in the background. After its end bury() destroys it.
     void terminate();
     // kill -9: ends the node at once, whatever its coroutines are doing.
     void crash();
@@ -176,7 +178,7 @@ public:
     SimulatedDisks& disks() { return disks_; }
     SimulatedLibrary& library() { return library_; }
     EpochFiles& epoch_files() { return epoch_files_; }
-    // By a time that may be negative, also for the lives that follow.
+    // Moves the node's wall clock forward, or back if `by` is negative. Restarts do not undo it.
     void jump_clock(Duration by) { clock_.jump(by); }
     // Sets the configuration for the next start or reload.
     void set_configuration(std::string text) { configuration_text_ = std::move(text); }

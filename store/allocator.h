@@ -40,9 +40,9 @@ struct SpaceUse {
     std::uint64_t free_blocks = 0;
     std::uint64_t waiting_blocks = 0;  // Freed, but not to be allocated yet.
     std::uint64_t log_blocks = 0;
-    std::uint64_t used_blocks = 0;  // By extents of objects.
+    std::uint64_t used_blocks = 0;  // In extents of objects.
 
-    // Free without anybody's doing: now, or when the blocks that wait can be allocated.
+    // Blocks that are free, or become free without another change.
     std::uint64_t room_blocks() const { return free_blocks + waiting_blocks; }
     // All that data have or can have.
     std::uint64_t data_blocks() const { return used_blocks + room_blocks(); }

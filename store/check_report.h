@@ -29,7 +29,7 @@ struct CheckReport {
     std::uint64_t uploads = 0;
     std::uint64_t cleared = 0;  // Cleared ranges.
     std::uint64_t replies = 0;
-    std::uint64_t copies = 0;  // Of objects, on cartridges.
+    std::uint64_t copies = 0;  // Copies of objects on cartridges.
     std::uint64_t recalls = 0;
     std::uint64_t extents = 0;
     std::uint64_t blocks = 0;  // The number of blocks of the extents.

@@ -52,7 +52,7 @@ Result<bool> ClaimCheck::is_made(const NameClaim& claim) const {
            object->name_version == claim.version;
 }
 
-// Keeps the claims that an object makes in this turn, or those that none makes.
+// Keeps only the claims that an object makes in this turn, or only the claims that no object makes.
 Result<void> ClaimCheck::keep_only(std::vector<NameClaim>& claims, Claimed claimed) const {
     Result<void> result;
     std::erase_if(claims, [&](const NameClaim& claim) {

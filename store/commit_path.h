@@ -40,11 +40,11 @@ namespace fopd::store {
 //
 // An entry is closed at the end of the turn of its first commit, so that it is written together
 // with the data. While another entry is in flight, it gathers until gather_time has passed since
-// the previous entry was closed: a fast device is done by then, and commits that share an entry and
-// a flush cost less each; a slow device gets the next entry written while it still flushes. If the
-// next commit does not fit, the entry is closed at once. Commits of cleaning wait for other
-// commits: an entry that has nothing else is closed when it is full, or when a caller waits until
-// it is durable, so that the live records take less room than before.
+// the previous entry was closed: by that time a fast device is done, and commits that share an
+// entry and a flush cost less each; a slow device gets the next entry written while it still
+// flushes. If the next commit does not fit, the entry is closed at once. Commits of cleaning wait
+// for other commits: an entry that has nothing else is closed when it is full, or when a caller
+// waits until it is durable, so that the live records take less room than before.
 //
 // The memory promised to reservations is limited, so that the memory of one entry is always free.
 // Either an entry is closed because the next commit does not fit; then this entry and the next one

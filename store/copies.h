@@ -40,7 +40,7 @@ public:
     Result<std::optional<Copy>> find(const CopyKey& key);
     // The copies of an object, by ascending offset; found() has them.
     Result<void> find_of(Fid fid);
-    // Those of them that are dead if the object is this one.
+    // Finds the object's copies that are dead if `object` is its present state.
     Result<void> find_dead_of(Fid fid, const Object& object);
     const std::vector<Copy>& found() const { return found_; }
     // Removes all that the last search has found.

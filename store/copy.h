@@ -73,9 +73,10 @@ struct CartridgeTotal {
     friend bool operator==(const CartridgeTotal&, const CartridgeTotal&) = default;
 };
 
-// A wish that an object's bytes are on the disk, and stay there. An object has at most one.
+// A request to bring an object's bytes back to the disk, or to keep them there (a pin), or both. An
+// object has at most one.
 struct Recall {
-    // Increases with each recall; 0: nothing is to be brought back, the record only pins.
+    // Increases with each recall; 0: the bytes need not be brought back, the record is only a pin.
     std::uint64_t ticket = 0;
     std::int32_t priority = 0;
     WallTime asked{};

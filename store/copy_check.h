@@ -19,9 +19,9 @@ public:
     // REQUIRES: the kind is kCopy, kPosition, kTotal or kRecall.
     Result<void> see(const IndexEntry& entry);
     void see_released(Fid fid) { released_.push_back(fid); }
-    // Appends findings, and forgets what was seen.
+    // Appends the findings about all entries seen, and forgets the entries.
     Result<void> judge(std::vector<CheckFinding>& findings);
-    // Forgets what was seen, without judging it.
+    // Forgets all entries seen, without findings.
     void forget();
 
 private:

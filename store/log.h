@@ -211,8 +211,8 @@ private:
     std::uint32_t entered_since_superblock_ = 0;
     bool superblock_locked_ = false;
     bool upkeep_runs_ = false;
-    bool source_empty_ = false;     // The source has no segment to make more room,
-    bool source_dry_ = false;       // and none for a log that cannot go on.
+    bool source_empty_ = false;     // The source has no segment for more room.
+    bool source_dry_ = false;       // The source has no segment for a log that is stuck.
     std::optional<Error> stalled_;  // Why the index cannot apply more of the log.
     core::WaitQueue superblock_free_;
     core::WaitQueue cleaning_;

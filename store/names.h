@@ -76,7 +76,7 @@ private:
     struct State {
         explicit State(core::Reactor& reactor) : waiters(reactor), settled(reactor) {}
         core::WaitQueue waiters;
-        core::WaitQueue settled;  // For the holder: claims of the name have ended.
+        core::WaitQueue settled;  // Woken for the holder when claims of the name have ended.
         // The owner that the holder knows, and the version that it will write.
         std::optional<NameOwner> owner{};
         std::uint64_t version = 0;

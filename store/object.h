@@ -93,7 +93,7 @@ struct Object {
     std::string_view kept_with() const { return collection.empty() ? group : collection; }
     // The version of the last change of the bytes or the size: identifies the content.
     std::uint64_t content_version() const { return version - attribute_changes; }
-    // For changes of the bytes or the size, and for all others.
+    // Called for a change of the bytes or the size; next_attributes() for every other change.
     void next_content() {
         ++version;
         attribute_changes = 0;

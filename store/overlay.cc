@@ -92,8 +92,8 @@ struct Overlay::Node {
         if (order != 0 || rest.size() == sought_rest.size()) return order;
         return rest.size() < sought_rest.size() ? -1 : 1;
     }
-    // The index of the first entry whose key is not before the key sought; with `above`, whose key
-    // is after it.
+    // The index of the first entry with the key sought or a higher one; with `above`, with a higher
+    // one.
     std::uint32_t find(const Sought& sought, bool above) const {
         std::uint32_t low = 0;
         std::uint32_t high = count;

@@ -20,7 +20,7 @@ struct Schema {
     std::span<const SchemaStep> steps{};
 };
 
-// A change of what a record or a value of the index means raises the version and adds a step.
+// A change of the meaning of a record or an index value raises the version and adds a step.
 //
 // This step copies records unchanged, because old records mean the same in the next version:
 // version 2 added kClear; version 3 uses a field of an object that held zeros, for the epoch of the

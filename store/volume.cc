@@ -16,21 +16,22 @@ namespace {
 constexpr std::uint32_t kClearedMax = 256;
 // The map may grow by this much for each byte of a record.
 constexpr std::uint64_t kOverlayReserve = 4;
-// While the index has no reserve, so many changes may wait for a checkpoint,
+// How many index changes may wait for a checkpoint while the index has no reserve.
 constexpr std::uint64_t kChangesWaitingMax = 256;
-// a removal makes so many,
+// How many index changes one removal makes.
 constexpr std::uint64_t kChangesOfRemoval = 3;
-// and one change frees so many extents.
+// How many extents one change may free while the index has no reserve.
 constexpr std::uint32_t kExtentsWithoutReserve = 64;
-// Until blocks that a read may still use are asked for again: the end of a read wakes no waiter.
+// The pause before blocks that a read may still use are tried again, because the end of a read
+// wakes no waiter.
 constexpr Duration kReadWait = 5ms;
-// Segments that data leaves to the log, beside those that the log begins with.
+// How many segments data leaves to the log, in addition to the segments that the log begins with.
 constexpr std::uint32_t kLogReserveSegments = 2;
-// Empty segments that a log leaves when it only wants more room. A log that can free or clean
-// nothing without another segment takes these as well.
+// How many empty segments the log leaves while more room is only useful. If the log can free or
+// clean nothing without another segment, it takes these as well.
 constexpr std::uint32_t kLastSegments = 1;
-// The part of a segment that is kept for blocks that truncates and punches write anew: one in so
-// many.
+// One part in so many of a segment is kept for the partly zeroed blocks that truncates and punches
+// write again.
 constexpr std::uint32_t kFreeingReservePart = 16;
 // One percent of the disk.
 std::uint32_t log_segments(std::uint32_t segments) {

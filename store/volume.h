@@ -38,8 +38,9 @@ class VolumeView;
 
 // How the blocks of removed and truncated objects are freed.
 struct SweepOptions {
-    std::uint32_t extents_a_turn = 256;  // Also the limit when extents are counted.
-    Duration pause{0};                   // Between two turns.
+    // How many extents are freed, or counted, in one turn of the reactor.
+    std::uint32_t extents_a_turn = 256;
+    Duration pause{0};  // Between two turns that free extents.
 };
 
 struct VolumeOptions {
@@ -47,7 +48,7 @@ struct VolumeOptions {
     Slot slot = 0;
     Schema schema = kSchema;
     std::uint32_t segment_blocks = 256;
-    std::uint64_t overlay_bytes = 64ULL << 20;  // Memory of changes that are not in the index yet.
+    std::uint64_t overlay_bytes = 64ULL << 20;  // Memory for changes that are not in the index yet.
     Duration flush_interval = 1s;
     Duration gather_time = LogOptions{}.gather_time;
     Duration checkpoint_interval = 5s;
@@ -66,8 +67,8 @@ struct VolumeParts {
     Index& index;
     core::EventSink& events;
     NameSink* names = nullptr;  // Learns the names of the objects; may be null.
-    // Is the same device, for background I/O: reads of the log for cleaning and checks, zeroing,
-    // and discards. Null: `device`.
+    // The same device with background priority, for cleaning and checks of the log, zeroing and
+    // discards. Null: `device` does that, too.
     devices::Device* background = nullptr;
 };
 
@@ -87,7 +88,7 @@ public:
         cleared_blocks_ = 0;
         grant_ = {};
     }
-    // By how many blocks it makes its objects larger, once it has begun; may be negative.
+    // After begin(): how many blocks the change adds to its objects; negative if it frees more.
     std::int64_t net_blocks() const { return effects_.net_blocks; }
 
 private:
@@ -99,9 +100,9 @@ private:
     Durability durability_ = Durability::kDurable;
 };
 
-// One disk's objects: the log that is the truth, the map of objects and extents, and the space. The
-// map and the log always say the same: a change is in both from begin() on, and durable a flush
-// later. Readers and writers of the same blocks exclude each other by locks that the callers take.
+// One disk's objects: the log, which is authoritative, the map of objects and extents, and the free
+// space. begin() puts a change into the map and the log together; the next flush makes it durable.
+// REQUIRES: the callers take locks, so that nobody reads blocks while another caller writes them.
 //
 // To change: reserve(), allocate(), then in ONE turn start the writes of the data and begin(); then
 // data_done(), if there is data, and finish(). To read: begin_read(), then the extents of map().
@@ -139,7 +140,7 @@ public:
     bool is_uncertain(Fid fid);
     Slot slot() const { return options_.slot; }
     std::string_view device_name() const { return device_.name(); }
-    // The result of opening the log.
+    // What the replay of open() found in the log, and the damage that it met.
     const Replayed& replayed() const { return replayed_; }
     const LogDamage& damage() const { return log_.damage(); }
 
@@ -154,10 +155,10 @@ public:
     Task<Result<std::uint64_t>> count_owned(Fid fid, core::WaitOptions wait);
     // Whether blocks of removed or truncated objects are still to be freed. For tests.
     bool sweeping() const { return has_to_sweep_; }
-    // How much each owner had at the end of open().
+    // How many blocks and objects each owner had at the end of open().
     const PoolShares& owners_at_open() const { return census_.owners(); }
-    // Counts the blocks and objects of each owner again, like owners_at_open(). Right only if the
-    // volume does not change meanwhile.
+    // Counts the blocks and objects of each owner again. The result is exact only if the volume
+    // does not change meanwhile.
     Task<Result<PoolShares>> count_owners();
     // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return census_.replies(); }
@@ -202,13 +203,16 @@ public:
     }
     // Waits until a change begun with Durability::kDurable is durable, and until the name sink has
     // the names that it changes. REQUIRES: a change of names is begun with Durability::kDurable,
-    // and its fom calls finish() before it reserves again, because a checkpoint waits for it.
+    // and the caller calls finish() for it before its next reserve(). Otherwise reserve() may wait
+    // for a checkpoint, and the checkpoint for finish().
     Task<Result<Receipt>> finish(Change* change);
     // Waits until everything begun so far is durable.
     Task<Result<void>> sync(core::WaitOptions wait) { return log_.sync(wait); }
+    // The newest change that was begun.
     Receipt newest() const { return {.epoch = log_.epoch(), .seq = log_.begun_seq()}; }
     std::uint64_t durable_seq() const { return log_.durable_seq(); }
-    // See Log::last_seq_of().
+    // The last log entry of an earlier epoch of the log: commits of that epoch with a higher number
+    // are lost. None: the epoch is too old to be known.
     std::optional<std::uint64_t> last_seq_of(std::uint64_t epoch) const {
         return log_.last_seq_of(epoch);
     }
@@ -255,13 +259,13 @@ public:
 
     // -- released objects --
     //
-    // The bytes of a released object are on cartridges only. Its extents cannot be read: kBusy. Of
-    // its changes begin() accepts those of attributes and name, the removal, and the truncation to
-    // zero bytes; it refuses every other one with kBusy.
+    // The bytes of a released object are on cartridges only. Its extents cannot be read: kBusy.
+    // begin() accepts changes of its attributes and name, its removal, and its truncation to zero
+    // bytes. It refuses all other changes of the object with kBusy.
 
     struct ReleasedBytes {
         Receipt receipt{};
-        std::uint64_t blocks = 0;  // How many the object had; they still count for its owner.
+        std::uint64_t blocks = 0;  // The blocks that became free; they still count for the owner.
     };
     // Adds to the change an object that is known only from its copies on cartridges, such as one of
     // another node. It becomes a released object here, or replaces a released object that has older
@@ -308,19 +312,20 @@ public:
     //
     // An object has at most one recall. It ends with end_recall(), with end_bringing_back(), or
     // with the object.
-    // Tickets made of the epoch of the log and a counter never repeat: (newest().epoch << 32) + n.
 
     // Stores or replaces the recall of an object, durably. kNotFound: there is no such object.
+    // REQUIRES: the ticket of a new recall is higher than all earlier ones on the volume. A ticket
+    // of the form (newest().epoch << 32) + counter is, even after a restart.
     Task<Result<Receipt>> put_recall(Fid fid, Recall recall, core::WaitOptions wait);
-    // Nothing happens if there is none.
+    // Removes the recall of an object, durably. Does nothing if it has none.
     Task<Result<void>> end_recall(Fid fid, core::WaitOptions wait);
     // All recalls, by ascending ticket; pins come first.
     Task<Result<std::vector<RecallOf>>> recalls();
 
     // -- reads --
 
-    // Blocks in use now are not allocated again while the reading lasts. A reading that is paused
-    // by Reading::rest() is ended when a change finds no free block.
+    // Blocks in use now are not allocated again until the reading ends. A reading that is paused by
+    // Reading::rest() is ended when a change finds no free block.
     void begin_read(Reading& reading) { space_->begin_read(reading); }
 
     // -- figures --
@@ -329,7 +334,7 @@ public:
     bool is_free(std::uint64_t block) const { return serving() && space_->is_free(block); }
     // Memory of changes that are not in the index yet.
     std::uint64_t changed_bytes() const { return index_.changed_bytes(); }
-    // Changes that only add are refused until something is freed.
+    // Whether changes that free nothing are refused, until something is freed.
     bool is_log_full() const { return log_.is_full(); }
     // For tests.
     LogSpaceFigures log_space() const { return log_.space(); }
@@ -341,7 +346,7 @@ public:
 private:
     class CopyRecords;
 
-    // How long background work that has failed pauses before it is tried again.
+    // The pause before failed background work is tried again.
     static constexpr Duration kRetryAfter = 1s;
 
     Result<std::uint32_t> take_segment(SegmentNeed need) override;
@@ -349,7 +354,7 @@ private:
     std::uint64_t newest_change() const override { return log_.closed_seq(); }
     Task<Result<void>> make_durable() override;
 
-    // The view of the index ends with the turn.
+    // A view of the map is valid until the end of the turn.
     bool poll() override { return false; }
     void end_of_turn() override { map_.release(); }
     Duration sleep_max() override { return Duration::max(); }
@@ -391,7 +396,7 @@ private:
     VolumeCensus census_;
     UncertainObjects uncertain_;
     std::optional<Allocator> space_;
-    core::WaitQueue released_;  // An empty segment is not held for zeros or a discard any more.
+    core::WaitQueue released_;  // Woken when zeroing or a discard of an empty segment has ended.
     ZerosAhead zeros_;
     Discards discards_;
     bool serving_ = false;
@@ -405,9 +410,9 @@ private:
     core::WaitQueue checkpoint_wanted_;
     core::WaitQueue checkpoint_made_;
     core::WaitQueue sweep_wanted_;
-    core::WaitQueue swept_;         // The sweep has freed a part, or failed to.
-    core::WaitQueue blocks_used_;   // Allocated blocks were used or given back.
-    std::uint64_t sweep_news_ = 0;  // How often the sweep has freed blocks, or failed to.
+    core::WaitQueue swept_;         // Woken when the sweep has freed a part or failed.
+    core::WaitQueue blocks_used_;   // Woken when allocated blocks were used or returned.
+    std::uint64_t sweep_news_ = 0;  // How often the sweep has freed blocks or failed.
     bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
     bool checkpoint_fails_ = false;

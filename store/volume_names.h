@@ -16,13 +16,13 @@
 
 namespace fopd::store {
 
-// Tells a name sink which names the objects of a volume claim. A change of names is told when it is
-// durable in the log, by the coroutine that finishes it. A checkpoint waits for these and lets the
-// sink keep them durably before the index contains their records, because a replay would not show
-// them again.
+// Reports to a name sink which names the objects of a volume have: each name in an object's record
+// is a claim. A change of names is reported when it is durable in the log, by the coroutine that
+// finishes it. Before a checkpoint moves records into the index, it waits until the sink has made
+// their names durable, because a replay would not show them again.
 //
-// The index stores the newest entry that changed a name. A sink that does not know all changes up
-// to this entry has lost some; then it forgets the disk, and all claims are told again. The same
+// The index stores the newest log entry that changed a name. A sink that does not know all changes
+// up to this entry has lost some; then it forgets the disk, and gets all claims again. The same
 // happens when the index is rebuilt: cleaning may have dropped the record that made a claim, and
 // then the replay does not show that the claim ended. Lives on the volume's reactor.
 class VolumeNames {
@@ -37,26 +37,27 @@ public:
 
     // -- opening --
 
-    // Returns the entry up to which the sink has kept names. Entries up to it were durable, so a
-    // log without them is damaged. If the sink has lost names, tells it all claims first. Called
-    // before the replay.
+    // REQUIRES: called before the replay. Asks the sink up to which log entry it has made names
+    // durable, and returns that entry. A log without this entry is damaged. If the sink has lost
+    // names, it first gets all claims again.
     Task<Result<std::uint64_t>> ask();
 
     // -- changes --
 
-    // Adds to `changes` how a record that is about to be applied changes the object's name. Null:
-    // the object is removed.
+    // REQUIRES: called before the object's new record is applied to the map. Adds the end of the
+    // old claim and the begin of the new one to `changes`, if they differ. `object` is the new
+    // record; null: the object is removed.
     Result<void> note(Fid fid, const Object* object, NameChanges& changes);
-    // This entry of the log has changes of names. Either tell() or give_up() follows.
+    // A change with names was begun in this log entry. REQUIRES: tell() or give_up() follows.
     void begun(std::uint64_t seq);
-    // Waits until the sink has the changes. REQUIRES: they are durable.
+    // Sends the changes to the sink, and waits for it. REQUIRES: they are durable in the log.
     Task<Result<void>> tell(const NameChanges* changes, std::uint64_t seq);
     // The changes will not become durable.
     void give_up(std::uint64_t seq) { end_untold(seq); }
-    // Tells changes that a replay shows, which are durable.
+    // Sends changes that a replay found in the log, without begun().
     Task<Result<void>> tell_replayed(const NameChanges* changes, std::uint64_t seq);
 
-    // Waits until the sink has all changes begun so far.
+    // Waits until the sink has received all changes begun so far.
     Task<Result<void>> wait_told(core::CancelSource* cancel);
     // Null: names are not told.
     NameSink* sink() const { return sink_; }
@@ -79,10 +80,10 @@ private:
     const devices::DiskId disk_;
     const Slot slot_;
 
-    std::multiset<std::uint64_t> untold_;  // Entries with changes that are begun and not told.
+    std::multiset<std::uint64_t> untold_;  // Log entries after begun(), before tell() or give_up().
     core::WaitQueue told_;
-    std::optional<Error> failure_;  // A change could not be told; keep() then fails.
-    std::uint64_t newest_ = 0;      // The newest entry that changed a name.
+    std::optional<Error> failure_;  // tell() has failed, so that keep() fails, too.
+    std::uint64_t newest_ = 0;      // The newest log entry that changed a name.
     std::uint64_t kept_ = 0;        // The argument of the last successful keep() of the sink.
 };
 

@@ -45,9 +45,9 @@ private:
     const std::uint64_t ahead_blocks_;
     core::EventSink& events_;
     HoleFiller filler_;
-    std::uint32_t segment_ = 0;  // The segment of the last allocation,
-    std::uint64_t blocks_ = 0;   // how many blocks were allocated in it,
-    std::uint64_t runs_ = 0;     // and in how many runs.
+    std::uint32_t segment_ = 0;  // The segment of the last allocation.
+    std::uint64_t blocks_ = 0;   // How many blocks were allocated in segment_.
+    std::uint64_t runs_ = 0;     // In how many runs these were allocated.
     core::WaitQueue moved_;
     core::WaitQueue& released_;
 };

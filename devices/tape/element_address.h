@@ -13,11 +13,11 @@ namespace fopd::devices {
 inline constexpr std::uint32_t kDriveAddress = 1;
 inline constexpr std::uint32_t kExchangeAddress = 1001;
 inline constexpr std::uint32_t kStorageAddress = 2001;
-// Of drives, and of exchange elements.
+// The most drives, and the most exchange elements.
 inline constexpr std::uint32_t kElementsMax = 1000;
 inline constexpr std::uint32_t kStorageMax = 10'000;
 
-// Of the elements of such a library.
+// How many elements of each kind a virtual or simulated library has.
 struct ElementCounts {
     std::uint32_t drives = 2;
     std::uint32_t exchange = 2;

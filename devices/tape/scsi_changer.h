@@ -19,7 +19,7 @@ public:
     Result<void> identify();
     // All elements but the robot's hand, by address.
     Result<std::vector<ElementStatus>> inventory();
-    // As Changer::move().
+    // Moves a cartridge; fails as Changer::move() does.
     Result<void> move(std::uint32_t from, std::uint32_t to);
 
 private:

@@ -15,7 +15,7 @@ namespace fopd::devices {
 
 struct ScsiDriveOptions {
     std::string name;
-    // Of a drive whose product's name does not tell it.
+    // The technology to assume if the product name of the drive does not tell it.
     std::string technology = "lto9";
 };
 

@@ -20,7 +20,7 @@ struct ScsiLibraryPorts {
 
 struct ScsiLibraryOptions {
     std::string name;
-    // Of drives whose product's name does not tell it.
+    // The technology to assume for drives whose product name does not tell it.
     std::string technology = "lto9";
 };
 

@@ -18,7 +18,7 @@ namespace fopd::devices {
 // not fit are ignored.
 
 enum class ScsiDeviceType : std::uint8_t { kTape = 1, kChanger = 8, kOther = 0xff };
-// Of the number in INQUIRY.
+// The device type for the peripheral device type in an INQUIRY answer.
 ScsiDeviceType scsi_device_type(std::uint8_t number);
 
 struct Inquiry {
@@ -41,7 +41,7 @@ struct Designator {
 
     friend bool operator==(const Designator&, const Designator&) = default;
 };
-// From a header of four bytes and what follows; nothing if that is not all there, or is empty.
+// Reads a designator: a header of four bytes and the value. None: it is cut short or empty.
 std::optional<Designator> parse_designator(ScsiBytes bytes);
 
 // Page 0x80; empty: there is none.
@@ -58,7 +58,7 @@ std::string technology_of_product(std::string_view product);
 // The technology of a cartridge, from its density code. Empty: unknown.
 std::string technology_of_density(std::uint8_t density);
 
-// Of MODE SENSE(6) with a block descriptor.
+// The part of an answer to MODE SENSE(6) with a block descriptor that drives need.
 struct TapeMode {
     bool write_protected = false;
     std::optional<std::uint8_t> density = {};

@@ -44,7 +44,8 @@ Result<ScsiReply> ScsiTape::run(ScsiCommand command) {
     });
 }
 
-// A drive says first what has happened to it, such as that it has another cartridge.
+// A drive reports unit attentions, for example a change of the cartridge, before it executes a
+// command: the command is repeated after them.
 Result<ScsiReply> ScsiTape::run_after_changes(ScsiCommand command) {
     command.timeout = time_for(command.bytes[0]);
     return execute_after_reports(port_, command, is_attention);
@@ -209,7 +210,7 @@ Result<TapeRoom> ScsiTape::synced(const Result<ScsiReply>& reply) {
         const bool says_why = reply && !reply->sense->deferred;
         const bool is_near_end = says_why && reply->sense->end_of_medium;
         if (says_why && reply->sense->key == ScsiSense::kVolumeOverflow) {
-            // Some of what was in the drive's memory is lost.
+            // A part of the data in the drive's memory is lost.
             forget_position();
             early_ = true;
             return TapeRoom::kFull;

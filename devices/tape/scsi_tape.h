@@ -36,8 +36,8 @@ public:
     // The port outlives it.
     explicit ScsiTape(ScsiPort& port) : port_(port) {}
 
-    // kUnsupported: it is no tape drive, or one without a serial number. `technology` is that of
-    // drives whose name does not tell it. Called first.
+    // kUnsupported: it is not a tape drive, or has no serial number. `technology` is assumed if the
+    // product name does not tell the technology. Called first.
     Result<DriveIdentity> identify(const std::string& technology);
 
     // Nothing: the drive is still loading; the caller calls again.

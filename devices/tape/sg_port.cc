@@ -127,7 +127,7 @@ Result<ScsiReply> SgPort::execute(const ScsiCommand& command) {
     io.timeout = static_cast<unsigned int>(
         std::min<std::int64_t>(timeout.count(), std::numeric_limits<int>::max()));
     {
-        // After a signal had interrupted the wait, nobody would know what became of the command.
+        // If a signal interrupted the wait, the outcome of the command would be unknown.
         const core::SignalsBlocked blocked;
         if (::ioctl(generic_.get(), SG_IO, &io) != 0) return tape_os_error("SCSI command");
     }

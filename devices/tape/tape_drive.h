@@ -66,7 +66,7 @@ constexpr bool is_drive_fault(const Error& error) {
 //
 // Data that was written is durable when a later write_filemarks() that is not immediate, or sync(),
 // has succeeded. After a failed write or sync, everything since the last success is unknown: a
-// drive may report an error late. Writing at a position ends the data there: what was behind it is
+// drive may report an error late. Writing at a position ends the data there: all data behind it are
 // lost.
 class TapeDrive {
 public:
@@ -84,9 +84,9 @@ public:
     virtual Task<Result<LoadedTape>> load() = 0;
     // Rewinds, and gives the cartridge back to the place from which the changer takes it. The drive
     // writes its buffer first; a failure of that means the same as of sync(), and the cartridge is
-    // unloaded nevertheless. If loaded() is still set after a failure, the cartridge is stuck. A
-    // drive may still have what an earlier process loaded, and gives that back, too; success if
-    // nothing is loaded. kNotFound: there is no cartridge.
+    // unloaded nevertheless. If loaded() is still set after a failure, the cartridge is stuck. Also
+    // gives back a cartridge that an earlier process has loaded. Succeeds if the drive has an
+    // unloaded cartridge. kNotFound: there is no cartridge.
     virtual Task<Result<void>> unload() = 0;
     // Set while a cartridge is loaded. Does not ask the drive.
     virtual const std::optional<LoadedTape>& loaded() const = 0;

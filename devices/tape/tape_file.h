@@ -14,17 +14,17 @@
 namespace fopd::devices {
 
 struct TapeFileOptions {
-    std::string path;  // Of the image; it is made when it does not exist.
-    // Of the running system: a crash of it loses what was not synced. Empty: not known, and taken
-    // to be another each time.
+    std::string path;  // The path of the image; it is created when it does not exist.
+    // Identifies the boot of the operating system. If it differs from that of the last use, the
+    // system may have crashed and lost unsynced data. Empty: unknown, so a crash is assumed.
     std::string boot_id;
     bool read_only = false;
 };
 
 // The image of a cartridge as a file. All calls block, and belong on an Offload, one at a time.
 //
-// While it is written, a file beside it says how much is durable. Of an image whose last user was
-// killed, every whole record is kept; of one whose system crashed, what was durable.
+// While it is written, a file beside it says how much is durable. If the last process that used the
+// image was killed, every whole record is kept; if the system crashed, all durable records are.
 class TapeFile {
 public:
     // Opens the image and finds its records.
@@ -38,16 +38,17 @@ public:
     bool damaged() const { return damaged_; }
 
     Result<void> read(std::uint64_t offset, core::Buffer into) const;
-    // Writes a block so that the image ends behind it; what was there is lost. kEarlyWarning: the
-    // file system is almost full. kNoSpace: it is full, and nothing was written, but the image ends
-    // at the offset if that is its size now. After another error it can only be read.
+    // Writes a block, which becomes the end of the image; all data behind it are lost.
+    // kEarlyWarning: the file system is almost full. kNoSpace: it is full, and nothing was written,
+    // but the image ends at the offset if that is its size now. After another error it can only be
+    // read.
     Result<TapeRoom> write(std::uint64_t offset, core::Buffer from);
     Result<TapeRoom> write_filemarks(std::uint64_t offset, std::uint32_t count);
-    // Of the image.
+    // The size of the image.
     std::uint64_t size_bytes() const { return size_bytes_; }
     // Makes the image up to `end` durable. After a failure it can only be read.
     Result<void> sync(std::uint64_t end);
-    // Syncs what was written, and leaves no trace of its use. Closes it in any case.
+    // Syncs the image, and removes the file beside it. Closes the image even if that fails.
     Result<void> close(std::uint64_t end);
 
 private:

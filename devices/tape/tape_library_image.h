@@ -39,16 +39,17 @@ public:
     void make_durable();
     // Loses the records that were not durable, from a random one on.
     void lose_suffix(core::Random& random);
-    // Its tape ends here for all drives.
+    // Moves the end of the tape to this size, as all drives see it.
     void end_at(std::uint64_t size_bytes) { limit_bytes_ = size_bytes; }
     std::uint64_t limit_bytes() const { return limit_bytes_; }
 
     // -- for the test --
 
-    // Power loss. Of what was not durable some first records remain, and perhaps an unreadable one
-    // behind them. If none remains, what they had overwritten may be there again.
+    // Power loss. A random number of the records that are not durable remain, from the first on,
+    // and perhaps an unreadable one behind them. If none remains, the records that they had
+    // overwritten may be there again.
     void crash(core::Random& random);
-    // No drive can load it.
+    // From now on no drive can load the cartridge.
     void break_leader() { loads_ = false; }
     void mend_leader() { loads_ = true; }
     bool loads() const { return loads_; }
@@ -65,7 +66,7 @@ private:
 
     CartridgeInfo info_;
     std::vector<Record> records_;
-    std::uint64_t durable_ = 0;  // So many survive in any case.
+    std::uint64_t durable_ = 0;  // So many records survive a crash in any case.
     // The durable records that writes have overwritten since the last sync.
     std::vector<Record> overwritten_;
     bool loads_ = true;
@@ -105,11 +106,11 @@ public:
     // no drive has it.
     std::unique_ptr<CartridgeImage> take(std::uint32_t address);
     std::uint32_t bring(std::unique_ptr<CartridgeImage> cartridge);
-    // Of the elements that have cartridges.
+    // The addresses of the elements that have cartridges.
     std::vector<std::uint32_t> full_elements() const;
     // Power loss of machine and library: see CartridgeImage. Drives keep their cartridges threaded.
     void crash(core::Random& random);
-    // The machine's process has ended, but drives write what they have.
+    // The machine's process has ended; the drives still write the data in their buffers.
     void settle();
 
 private:

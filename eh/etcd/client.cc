@@ -12,8 +12,8 @@ namespace {
 
 // Of 1.5 MiB that etcd takes in a request, unless it is told otherwise.
 constexpr std::size_t kStoredViewBytesMax = 1536 * 1024 - 4096;
-// etcd keeps every view until it is compacted. Counted by views, so that roots that come and go
-// compact as often as one that stays.
+// etcd keeps every view until it is compacted. The root that writes a view whose number is a
+// multiple of this compacts etcd, so that a change of the root does not delay that.
 constexpr ViewNumber kCompactEvery = 32;
 // The outcome of a swap is not held back longer for a compaction.
 constexpr Duration kCompactTime = 500ms;
@@ -26,7 +26,8 @@ bool is_same(const ViewHandle& found, const ViewHandle& written) {
     return found != nullptr && found->bytes() == written->bytes();
 }
 
-// What a view in etcd says about one that was to be written; nothing, if it has another number.
+// Whether a view found in etcd is the one to be written. None: its number differs, so it proves
+// nothing.
 std::optional<Swapped> seen_in_place_of(const ViewHandle& next, const ViewHandle& found) {
     if (view_number_of(found) != next->number()) return std::nullopt;
     return is_same(found, next) ? Swapped::kYes : Swapped::kNo;
@@ -97,8 +98,8 @@ std::optional<Swapped> EtcdClient::try_swap(ViewNumber expected, const ViewHandl
 }
 
 // An endpoint whose answer was lost may have put the view; the comparison lets only one of equal
-// requests do that. So a later endpoint that has the view proves it, and one that has another view
-// of the same number disproves it.
+// requests do that. If a later endpoint has the view, it was put. If that endpoint has another view
+// of the same number, it was not.
 std::optional<Swapped> EtcdClient::conclude(const Asked<SwapAnswer>& asked, const ViewHandle& next,
                                             Instant deadline) {
     newest_.reset();

@@ -120,7 +120,8 @@ std::string authenticate_body(std::string_view user, std::string_view password) 
 
 Result<std::optional<KeyValue>> parse_read(std::string_view text) {
     const Json answer = parse_object(text);
-    // Every answer has a header; what has none is not etcd's, and says nothing about the key.
+    // etcd puts a header into every answer. An answer without one comes from another server, and
+    // does not show whether the key exists.
     if (field(answer, "header") == nullptr)
         return std::unexpected(no_answer("etcd: an answer that is none of etcd's"));
     return key_value_in(answer);

@@ -90,7 +90,7 @@ public:
     std::string problem() const {
         return problem_.empty() ? std::string() : peer_.address + ": " + problem_;
     }
-    // The number of the last message, among those of all links.
+    // The number of the last message sent. Messages are numbered over all links.
     std::uint64_t last_sent() const { return last_sent_; }
 
     // The next connection uses the first key, and further attempts use the older keys.

@@ -152,7 +152,7 @@ void Member::tell_eviction(const std::string& name) {
               .reason = found == duty_->evicting.end() ? EvictedFor::kNothing : found->second});
 }
 
-// As the root after that of the view before.
+// Reports that this member has become root in place of the root of the view `before`.
 void Member::tell_takeover(const View& before) {
     Event event{
         .kind = EventKind::kTakesOver, .name = before.roster.front().name, .view = view_number()};
@@ -258,7 +258,7 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
             if (from.name != self_.name) root_hint_ = from;
         }
         if (std::holds_alternative<Beat>(body) && from.name == root_hint_.name) root_heard_ = now;
-        // It asks for the one that was at this address before.
+        // The poll is for the member that was at this address before.
         if (std::holds_alternative<Poll>(body) && standing_ == Standing::kJoining &&
             !is_persisting_) {
             send(from, PollAck{});
@@ -357,8 +357,8 @@ void Member::on_time(Instant now) {
     if (duty_) on_root_time(now);
 }
 
-// A root that leaves may end before its last messages are there, and its place is this member's
-// then: the store knows.
+// A root that leaves may end before its last messages arrive. This member may be the next root
+// then, and learns that from the store only.
 bool Member::reads_while_leaving() const {
     return standing_ == Standing::kLeaving && seated_ && !duty_ && is_shared();
 }

@@ -141,8 +141,21 @@ struct LeftView {
     bool operator==(const LeftView&) const = default;
 };
 
-enum class Standing : std::uint8_t { kDetached, kJoining, kMember, kLost, kLeaving };
-enum class EpochState : std::uint8_t { kDetached, kIdle, kWaiting, kClosing };
+// Whether this daemon is a member.
+enum class Standing : std::uint8_t {
+    kDetached,  // It is no member, and does not try to become one.
+    kJoining,
+    kMember,
+    kLost,  // A call was not answered in time; the daemon joins again with the next call.
+    kLeaving,
+};
+// The progress towards the next epoch, as far as this daemon knows it.
+enum class EpochState : std::uint8_t {
+    kDetached,  // It is in no view.
+    kIdle,      // Its view has no participants.
+    kWaiting,   // It knows of no participant that is ready.
+    kClosing,   // A participant is ready, and waits for the others.
+};
 
 // A node as a member of the epochs of all nodes (docs/reference/epochs.md): a state machine without
 // I/O. The inputs are messages, answers of the view store and the time; the outputs are effects. A
@@ -180,7 +193,9 @@ public:
 
     Standing standing() const { return standing_; }
     EpochState state() const;
+    // Whether a call of next_epoch() waits for its Answer.
     bool is_pending() const { return call_.has_value(); }
+    // Whether it has a position in the roster of view().
     bool is_seated() const { return seated_; }
     bool is_root() const { return duty_.has_value(); }
     ViewNumber view_number() const { return view_ == nullptr ? 0 : view_->number(); }
@@ -235,10 +250,10 @@ private:
         EpochNumber next = 0;  // The number of the next epoch.
         Instant view_since{};
         Instant held_until = Instant{};  // Until then the first epoch waits for members.
-        Instant polled_at = kNever;
+        Instant polled_at = kNever;      // When the members that are not ready were polled.
         Instant poll_not_before = Instant{};
-        std::map<std::uint32_t, PollAck> answers{};
-        std::set<std::uint32_t> polled{};
+        std::map<std::uint32_t, PollAck> answers{};  // To the poll, by position.
+        std::set<std::uint32_t> polled{};            // Positions.
         Instant start_due = kNever;  // When the last start must have been acknowledged.
         bool start_retried = false;
         // Members that have received the last start, while a member below them has not.
@@ -251,11 +266,11 @@ private:
         bool wants_bump = false;              // The root wants a new view with the same roster.
         bool wants_out = false;               // In the next view the root does not contribute.
         bool wants_in = false;                // In the next view the root contributes again.
-        bool admitted_in_closing = false;
-        Instant admit_at = kNever;
-        Instant change_at = kNever;  // The next try to change the view.
-        Instant doubt_since = kNever;
-        Instant beat_at{};
+        bool admitted_in_closing = false;     // A view was committed while participants waited.
+        Instant admit_at = kNever;            // When the joiners are admitted.
+        Instant change_at = kNever;           // The next try to change the view.
+        Instant doubt_since = kNever;  // Since when most members are silent; then it abdicates.
+        Instant beat_at{};             // When the next Beat is sent.
     };
     struct Candidacy {
         ViewHandle target{};
@@ -358,7 +373,6 @@ private:
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
     // member_join.cc
-
     Join request_to_join() const;
     void take_block(View& next, EpochNumber had) const;
     UnlikeRule unlike(const CommonRules& other) const;
@@ -440,9 +454,9 @@ private:
     const MemberOptions* options_;
     Peer self_;
     Incarnation durable_;  // The highest incarnation that may have been used.
-    // The incarnation of the present or last attempt to be a member; 0: there was none.
+    // The incarnation of the present or last attempt to join; 0: there was none.
     Incarnation incarnation_ = 0;
-    // With this incarnation or an older one, it cannot be a member any more.
+    // With this incarnation or an older one, it does not take a seat in a view any more.
     Incarnation given_up_ = 0;
     bool is_persisting_ = false;
 
@@ -457,8 +471,8 @@ private:
     bool seated_ = false;
     std::size_t position_ = 0;
     std::uint32_t round_ = 1;
-    ViewNumber promised_ = 0;       // It has promised to take part in no view up to this number.
-    ViewNumber promised_anew_ = 0;  // The same, but only promises of the present incarnation.
+    ViewNumber promised_ = 0;       // It takes part in no view up to this number.
+    ViewNumber promised_anew_ = 0;  // Like promised_, but only of the present incarnation.
     std::set<std::string> unlike_;  // Candidates for the next view that have other rules.
     std::vector<Child> children_;
     std::optional<ViewDifference> news_;  // How view_ follows from the one before.
@@ -474,7 +488,7 @@ private:
     Instant first_at_ = kNever;  // When to send First.
     Instant root_heard_;
     Instant majority_waived_until_{};
-    Instant ask_at_ = kNever;
+    Instant ask_at_ = kNever;  // When to ask the root whether it is alive.
     Assembly assembly_;
 
     Instant join_at_ = kNever;
@@ -489,8 +503,8 @@ private:
     bool found_member_ = false;  // A member has answered.
     // When to replace an earlier incarnation of this member that is root.
     Instant claim_at_ = kNever;
-    Instant leave_until_ = kNever;
-    Instant leave_at_ = kNever;
+    Instant leave_until_ = kNever;  // When to leave without the root's consent.
+    Instant leave_at_ = kNever;     // When to send Leave again.
     // While leaving: when to read the store, whose view may show that this member, or the root, has
     // left.
     Instant leave_read_at_ = kNever;

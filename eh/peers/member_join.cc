@@ -56,7 +56,7 @@ UnlikeRule Member::unlike(const CommonRules& other) const {
     return UnlikeRule::kPolicies;
 }
 
-// Each try to be a member has an incarnation of its own.
+// Each attempt to join uses a new incarnation.
 void Member::begin_join(Instant now) {
     if (standing_ == Standing::kLeaving) unseat();
     standing_ = Standing::kJoining;
@@ -205,7 +205,8 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         return refuse(RefuseReason::kRules, 0, rule);
     }
     if (from.name == self_.name) {
-        // Its own, from before it became root, or that of a second daemon.
+        // The request is this member's own, from before it became root, or a second daemon has its
+        // name.
         const bool is_own = message.incarnation == sent_incarnation();
         return is_own ? void() : refuse_second(to, message.incarnation);
     }

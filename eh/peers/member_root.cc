@@ -75,8 +75,8 @@ Instant Member::poll_due() const {
     return std::max({over, heard, duty_->poll_not_before});
 }
 
-// Calls end with an error, and their members stay: the store does not answer, or too many are
-// silent.
+// When the pending calls of all members end with an error, and the members stay in the view: the
+// store does not answer, or too many members are silent.
 Instant Member::give_up_due() const {
     if (closing_since_ == kNever) return kNever;
     const Duration span = options_->rules.timeout + 2 * options_->grace + options_->root_silent / 2;
@@ -251,8 +251,9 @@ bool Member::replaces(const std::string& name, const Joiner& joiner) const {
     return position && view_->at(*position).incarnation < joiner.incarnation;
 }
 
-// The others wait for the process that is gone. Each change of the view delays them, so those that
-// return after the first one are collected.
+// Other members wait for the process that has ended, so the joiner replaces it without delay. Each
+// change of the view delays all members, so after the first such change further joiners are
+// collected.
 bool Member::replaces_at_once(const std::string& name, const Joiner& joiner) const {
     return replaces(name, joiner) && !duty_->admitted_in_closing;
 }
@@ -262,8 +263,8 @@ bool Member::needs_block() const {
     return view.epoch_high - duty_->next < options_->block / 4;
 }
 
-// While the first epoch waits for members, each that comes is admitted. Later, each change of the
-// view delays those that are ready.
+// While the first epoch waits for members, each joiner is admitted. Later, each change of the view
+// delays the members that are ready, so at most one admits joiners while they wait.
 bool Member::may_admit() const {
     const bool is_bootstrapping =
         duty_->held_until > duty_->view_since && view_->participants() < options_->expect;

@@ -36,9 +36,9 @@ void Member::seat(ViewHandle view, Instant now) {
     news_at_ = kNever;
 }
 
-// Views up to this one are over for this member. No view has an incarnation that has not asked to
-// join yet: one that is new, and in no view, looks at its own promises only. For view numbers begin
-// again when a store has lost its view.
+// The member takes part in no view up to this number. No view contains an incarnation that has not
+// asked to join yet. So for a new incarnation that is in no view only its own promises count,
+// because view numbers begin again when a store has lost its view.
 ViewNumber Member::over() const {
     return is_new() ? promised() : std::max(view_number(), promised());
 }
@@ -129,7 +129,7 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
     if (swap_ != SwapKind::kNone) forget_swap();
     candidacy_.reset();
     begin_round(1);
-    // The timeout goes on where it was: others may have waited for long.
+    // The timeout is not restarted: other members may have waited for a long time.
     if (call_ && standing_ == Standing::kMember) {
         call_->is_folded = false;
         closing_since_ = call_->ready_since;

@@ -5,8 +5,8 @@
 
 namespace fopd::eh::peers {
 
-// The layouts of a view's parts, for view records and for messages. `entry` and the like are const
-// when they are written.
+// The layouts of a view's parts, in records of the view store and in messages. Each template serves
+// both directions: a WireWriter writes a const object, and a WireReader fills one.
 
 template <typename Wire, typename Entry>
 void entry_fields(Wire& wire, Entry& entry) {
@@ -23,6 +23,7 @@ void start_fields(Wire& wire, Record& record) {
     wire.number(record.round);
     wire.signed_number(record.epoch);
     wire.number(record.count);
+    // The flag says whether `data` is big-endian; is_foreign says that it differs from this host.
     if constexpr (Wire::kReads) {
         bool is_big = false;
         wire.flag(is_big);

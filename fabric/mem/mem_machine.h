@@ -79,7 +79,7 @@ private:
     std::deque<TransferOp*> completing_;  // Operations to complete in this poll.
     std::uint32_t transit_count_ = 0;
     std::uint64_t transit_bytes_ = 0;
-    std::uint32_t taken_count_ = 0;  // Received messages of which the peer was not told yet.
+    std::uint32_t taken_count_ = 0;  // Messages taken since the last notice to the peer.
     std::uint64_t taken_bytes_ = 0;
 };
 

@@ -89,8 +89,8 @@ Result<void> Provider::open() {
     return {};
 }
 
-// With verbs there is an offer for each address of each adapter. All but the adapter is the same in
-// those that are considered.
+// With verbs there is an offer for each address of each adapter. The offers considered here differ
+// only in the adapter.
 Result<void> Provider::choose(const fi_info& offers) {
     const fi_info* chosen = nullptr;
     for (const fi_info* each = &offers; each != nullptr; each = each->next) {

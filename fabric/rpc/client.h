@@ -115,7 +115,7 @@ public:
     Task<void> close();
 
     // Awaiting the call gives a Result<Answer>. The answer is the server's, whatever its status; or
-    // kTryAgain for a request that was not sent because the server drains or admits nobody for now.
+    // kTryAgain for a request that was not sent because the server drains or admits no client now.
     // Without an answer the error is kTimedOut, kCancelled, kClosed, kDenied (the server refuses
     // the session) or kInvalid (the request does not fit into a message). Allocates no memory
     // unless the answer has words, texts or lists.
@@ -206,7 +206,7 @@ private:
     std::optional<std::uint16_t> locality_;
     bool was_open_ = false;
     bool closing_ = false;
-    // The server drains or admits nobody for now. Calls that were not sent end with kTryAgain.
+    // The server drains or admits no client now. Calls that were not sent end with kTryAgain.
     bool turned_away_ = false;
     bool lacks_locality_ = false;
     Duration backoff_;

@@ -176,7 +176,8 @@ bool ClientRecords::forget_old(Instant now) {
 
 // -- fops --
 
-// Less than one fop, such as the numbers of a few recorded replies, is next to nothing.
+// A principal that uses less memory than one record takes may have one more record, even if several
+// other principals together have used up the memory, but not the reserve beyond it.
 bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
     const bool is_first = share.reply_bytes < kRememberedBytes &&
                           may_have_first(reply_bytes_, limits_.reply_bytes_max);

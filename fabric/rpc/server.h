@@ -44,10 +44,11 @@ struct ServerOptions {
 
 // Counters of a server, readable from any thread.
 struct ServerStatistics {
-    // Requests that were answered "try again": their principal has its share of the memory for
-    core::Counter lacked_requests;  // requests,
-    core::Counter lacked_waiting;   // bytes of fops that wait for their turn,
-    core::Counter lacked_replies;   // or replies that its clients have not acknowledged.
+    // Requests that were answered "try again", because their principal has its whole share of a
+    // kind of memory.
+    core::Counter lacked_requests;  // The memory for requests.
+    core::Counter lacked_waiting;   // The memory for fops that wait for their turn.
+    core::Counter lacked_replies;   // The memory for replies that clients have not acknowledged.
     // Sessions that were ended because replies to their principal take too much memory.
     core::Counter ended;
 };

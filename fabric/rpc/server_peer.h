@@ -51,10 +51,10 @@ private:
     std::uint64_t id() const override { return caller.session; }
     void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
-    // A kind of memory of which a request finds none.
+    // A kind of memory that is used up, so that a request is put off.
     struct Lack {
-        std::string_view words;                   // For the client.
-        core::Counter ServerStatistics::* count;  // Of the requests that were put off for it.
+        std::string_view words;                   // The reason that the client gets.
+        core::Counter ServerStatistics::* count;  // Counts the requests put off for this reason.
     };
     static const Lack kLacksRequests;
     static const Lack kLacksWaiting;

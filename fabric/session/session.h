@@ -119,7 +119,7 @@ public:
     // The identity that the client has proved; at the client, the one that the server has assigned.
     const fop::Identity& identity() const { return identity_; }
     const fop::ClientId& client_id() const { return client_id_; }
-    // For the client: what the server said about itself when it accepted.
+    // For the client: the server's description of itself, from the handshake.
     const fop::AcceptHello& accepted() const { return accepted_; }
     // For the client: whether the server remembers earlier requests of this client.
     bool resumed() const { return resumed_; }

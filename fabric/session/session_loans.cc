@@ -10,8 +10,8 @@ namespace fopd::fabric {
 namespace {
 
 // How long a client that was asked for unused loans may take to return some before it is asked
-// again: asking takes a message, and one that never returns any would otherwise cost one in each
-// pass.
+// again. Each time costs a message; without this limit a client that never returns loans would get
+// one in each pass.
 constexpr Duration kLoansAskedEvery = 1s;
 
 }  // namespace

@@ -94,10 +94,10 @@ ssize_t KernelSockets::send(int fd, std::span<iovec> parts, Follows follows) {
 }
 
 void KernelSockets::end(int fd) {
-    // The kernel drops the bytes that the peer has not taken by then.
+    // After this time the kernel drops bytes that the peer has not acknowledged.
     [[maybe_unused]] const int limited =
         ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUntakenMaxMs, sizeof kUntakenMaxMs);
-    // The peer hears at once.
+    // The peer sees the end at once.
     ::shutdown(fd, SHUT_RDWR);
 }
 

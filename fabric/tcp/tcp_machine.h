@@ -61,7 +61,7 @@ private:
     std::span<std::byte> zeros(std::size_t count);
     // Makes all connections stop using the opened memory.
     void leave_memory(std::uint64_t key);
-    // For the first connection that is encrypted.
+    // Allocates the memory for encrypted records. Called for the first encrypted connection.
     void make_room_for_records();
     // Ends connections until incomplete messages need no more memory than the receive buffers
     // would.

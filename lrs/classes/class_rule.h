@@ -27,7 +27,7 @@ struct ClassRule {
 
     std::string name;
     Expression expression;
-    KeySet classes_by;                  // A class for each combination of their values.
+    KeySet classes_by;                  // Each combination of values of these keys is a class.
     std::uint32_t rank = kRankDefault;  // Rules with lower ranks are tested first.
     std::string expression_text;        // In the shortest form that parses to the same expression.
 
@@ -45,14 +45,16 @@ struct ClassRule {
     bool has_same_classes_as(const ClassRule& other) const {
         return expression == other.expression && classes_by == other.classes_by;
     }
-    // The class of a request that matches the rule. With other limits, the class has another
-    // bucket.
+    // The class of a request. REQUIRES: the request matches the rule.
     ClassHash class_of(const RequestAttributes& attributes, const HashKey& key) const;
+    // The key of a class in the table of buckets. It changes with the limits, so that a bucket is
+    // used with one set of limits only.
     ClassHash bucket_of(const ClassHash& of_class, const HashKey& key) const;
+    // The class that uses own_bucket.
     ClassHash own_class(const HashKey& key) const;
-    // Is equal at all nodes that have the same key: made of the rule's name instead of its id.
+    // Like class_of() and own_class(), but made of the rule's name instead of its id, so that the
+    // result is equal on all nodes that have the same key.
     ClassHash cluster_class(const RequestAttributes& attributes, const HashKey& key) const;
-    // The class of the rule's own bucket.
     ClassHash own_cluster_class(const HashKey& key) const;
     // "jobs{job=dd.0 op=read}", or the rule's name alone.
     std::string class_name(const RequestAttributes& attributes) const;
@@ -60,14 +62,14 @@ struct ClassRule {
     std::string own_class_name() const;
 
 protected:
-    // The rule's text as a parser reads it; `options` is the policy's part.
+    // The rule as text that parses to the same rule; `options` is the text of the policy's options.
     std::string text_around(const std::string& options) const;
 
 private:
     void add_values(KeyedHash& hash, const RequestAttributes& attributes) const;
-    // The request's value of a key that names the class. For a caller with several groups, it is
-    // the first group that would match the rule alone: so all members of a group that a rule tests
-    // for are in one class, whatever other groups they have.
+    // The request's value of the key `by`, as text. For a caller with several groups, the value of
+    // `group` is the first group with which alone the request would match. Example: a rule tests
+    // for group "hep"; then callers in {hep, it} and {bio, hep} are in the same class, hep.
     std::string_view text_for(Key by, const RequestAttributes& attributes, Digits& digits) const;
 };
 

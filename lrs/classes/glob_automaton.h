@@ -54,9 +54,9 @@ private:
     std::size_t state_count_ = 0;
     std::size_t words_ = 0;
     BitRows by_byte_;          // For each byte: the states it can lead to.
-    std::vector<Word> first_;  // The first state of each glob,
-    std::vector<Word> gaps_;   // the states that any byte keeps (gaps),
-    std::vector<Word> last_;   // and the accepting states.
+    std::vector<Word> first_;  // The first state of each glob.
+    std::vector<Word> gaps_;   // The states that any byte keeps (gaps).
+    std::vector<Word> last_;   // The accepting states.
     std::vector<std::uint32_t> number_at_;
 };
 

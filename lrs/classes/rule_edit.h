@@ -25,7 +25,7 @@ struct RuleEdit {
 
 // The largest file of rules: room for the most and longest rules allowed.
 inline constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
-// Without the default rule.
+// The most rules, not counting the default rule.
 inline constexpr std::size_t kRulesMax = 1024;
 
 // A rule of a file.

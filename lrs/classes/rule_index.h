@@ -57,7 +57,7 @@ public:
         finish();
     }
 
-    // Its position in the list of rules. Nothing: none matches.
+    // The index of the first rule that matches; none: no rule matches.
     std::optional<std::size_t> first_for(const RequestAttributes& attributes,
                                          RuleMemo* memo = nullptr) const;
 

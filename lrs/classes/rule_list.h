@@ -34,8 +34,8 @@ private:
     RuleMistakes mistakes_;
     std::size_t more_ = 0;  // Mistakes beyond kMistakesMax.
     std::size_t more_line_ = 0;
-    std::map<std::string, std::size_t> line_of_;  // For each name.
-    std::size_t count_ = 0;                       // Without the default rule.
+    std::map<std::string, std::size_t> line_of_;  // The line of each rule, by name.
+    std::size_t count_ = 0;                       // Rules, not counting the default rule.
     RuleSum sum_;
     bool is_too_much_ = false;
 };

@@ -52,7 +52,7 @@ private:
             size = static_cast<std::uint8_t>(of.copy(text.data(), text.size()));
             count = 0;
         }
-        // With one owner too many, the entry becomes invalid.
+        // Adds an owner. Beyond kRememberedMax owners the entry is invalid.
         void add(std::size_t owner) {
             if (count < kRememberedMax) owners[count] = static_cast<std::uint16_t>(owner);
             if (count <= kRememberedMax) ++count;

@@ -24,8 +24,8 @@ Share part_of_whole(std::uint64_t amount, std::uint64_t of) {
     return static_cast<Share>(static_cast<Wide>(kWholeShare) * amount / of);
 }
 
-// An eighth of what nobody wants is kept for those who want something only now, and divided
-// equally. In parts of the whole demand.
+// An eighth of the rate that no node demands is divided equally among all nodes, so that a node
+// whose demand has just begun has some. In units of the whole demand.
 std::uint64_t kept_of(std::uint64_t demand) {
     constexpr std::uint64_t kKeptParts = 8;
     return demand >= kWholeDemand ? 0 : (kWholeDemand - demand) / kKeptParts;
@@ -132,7 +132,7 @@ void ClusterShares::note_covered(const ClusterPart& part) {
     is_full_ = part.is_full();
     last_index_ = is_full_ ? part.index_of(part.demands.back().id) : kAllIds;
     next_first_id_ = is_full_ ? part.demands.back().id + 1 : 0;
-    // Each epoch says something about the ids that follow those of the epoch before.
+    // Each epoch covers the ids that follow the ids of the epoch before.
     unheard_ -= std::min(unheard_, last_index_);
 }
 
@@ -287,7 +287,7 @@ void ClusterShares::settle(const ClusterMeter& of, Ticks now) {
         Share from = seen.usable();
         if (!is_begun && seen.tag == 0) from = cut_off();
         if (!is_begun && seen.tag != 0 && was_cut_off_) from = limited(from);
-        // Nobody has looked at the limit here while its shares changed elsewhere.
+        // No request here used the limit while its shares changed on other nodes.
         if (is_gap) {
             const auto known = known_.find(of.id);
             of.meter.empty_at(known == known_.end() ? known_since_ : known->second.changed_at,

@@ -37,7 +37,7 @@ public:
         Duration forget_after = 60s;
     };
 
-    // Without a ClusterNode, the node is a cluster of its own.
+    // `cluster` null: limits of a cluster apply to this node alone.
     Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options,
         std::shared_ptr<ClusterNode> cluster = nullptr);
     ~Tbf() override;

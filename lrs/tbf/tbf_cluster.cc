@@ -49,7 +49,7 @@ void Tbf::write_epoch(std::span<std::byte> room, Instant now) {
     has_news_ = false;
     const bool is_first = counted_at_ == Instant{};
     const Duration elapsed = is_first ? cluster_interval_ : now - counted_at_;
-    // In an epoch that ends early, so that shares can grow, the demands are those of before.
+    // An epoch that ends early, so that shares can grow, uses the demands of the epoch before.
     moved_ = 0;
     if (elapsed >= cluster_interval_ / kCountedParts) {
         counted_at_ = now;

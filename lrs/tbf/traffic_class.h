@@ -14,8 +14,8 @@ namespace fopd::lrs {
 struct Tbf::ClusterClass {
     explicit ClusterClass(const ClassHash& of) : ids(of) {}
 
-    const ClassHash ids;  // The ids of its limits at all nodes; low is that for operations, high
-                          // that for bytes.
+    const ClassHash
+        ids;  // The ids of its limits at all nodes: `low` for operations, `high` for bytes.
     std::uint64_t queued_bytes = 0;
     // The requests and the bytes that had arrived when demands were counted last.
     std::uint64_t arrived = 0;

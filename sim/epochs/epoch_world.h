@@ -24,11 +24,11 @@ struct EpochWorldOptions {
     Duration jitter = 0us;  // At most, on top: messages overtake each other.
     std::uint32_t lost_ppm = 0;
     std::uint32_t twice_ppm = 0;
-    Duration handling = 0us;  // Of each message sent or received, one after the other.
+    Duration handling = 0us;  // Time to handle a message; messages are handled one by one.
     Duration store_time = 2ms;
     std::uint32_t store_unknown_ppm = 0;  // Answers of the store that get lost.
     bool in_bytes = true;                 // Messages are encoded, and read again.
-    std::size_t bytes_max = 8 * 64;       // Of a contribution.
+    std::size_t bytes_max = 8 * 64;       // The largest contribution.
     bool checks_laws = true;
 };
 
@@ -43,7 +43,7 @@ public:
     // Ready again `think` after each epoch, or a tenth of the timeout after an error.
     void run_participant(std::size_t member, Duration think);
     void leave(std::size_t member);
-    // As Member's. REQUIRES: the member runs.
+    // Calls Member::waive_majority(). REQUIRES: the member runs.
     void waive_majority(std::size_t member);
     // Participants are slow now and then, and leave and return.
     void be_irregular(std::uint32_t slow_ppm, std::uint32_t leave_ppm);
@@ -56,7 +56,7 @@ public:
 
     void start(std::size_t member);
     void crash(std::size_t member);
-    // Its file is lost. REQUIRES: it does not run.
+    // The member loses the file with its incarnation. REQUIRES: the member does not run.
     void forget_incarnation(std::size_t member) { processes_[member].durable = 0; }
     void pause(std::size_t member, Instant until);
     void block(std::size_t from, std::size_t to, Instant until);

@@ -11,8 +11,8 @@
 
 namespace fopd::sim {
 
-// The laws of epochs that show in what a member is, after each of its steps. Members are known by
-// their index. A value.
+// Checks the laws of epochs that the state of a member must keep after each of its steps. Members
+// are identified by their index. A value: a copy continues independently.
 class MemberStates {
 public:
     MemberStates(std::vector<std::string> names, std::size_t fanout);

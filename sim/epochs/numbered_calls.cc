@@ -101,7 +101,8 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
         if (!watch.broken().empty()) return;
         shortest = std::min(shortest, calls_[call - 1].bytes);
         if (i == member) watch.require(call == pending, "I3", whose + " has another call");
-        // A call whose answer was an error may be in, but not one that began an epoch before.
+        // The result may contain a call that was answered with an error, but not a call that was in
+        // an earlier epoch.
         const Identity identity{member, how.incarnation};
         watch.require(seen_.emplace(call, identity).second, "I3b", whose + " again");
     }

@@ -14,9 +14,10 @@
 
 namespace fopd::sim {
 
-// The calls of members for epochs, and the laws of their answers. A contribution has numbers of 8
-// bytes, one for each member, of which only the contributor's is not 0: the number of its call. A
-// result shows by its numbers which calls it is made of. Members are known by their index. A value.
+// The calls of members for epochs, and the laws of their answers. A contribution is an array with a
+// number of 8 bytes for each member. The contributor's number is the number of its call; the others
+// are 0. So a combined result shows which calls it contains. Members are identified by their index.
+// A value: a copy continues independently.
 class NumberedCalls {
 public:
     explicit NumberedCalls(std::vector<std::string> names);
@@ -78,7 +79,8 @@ private:
     std::vector<Pending> pending_;  // By member.
     std::vector<Call> calls_;       // Call n is at n - 1.
     std::set<Identity> left_;
-    std::set<std::pair<std::uint64_t, Identity>> seen_;  // Contributions, and who got them.
+    std::set<std::pair<std::uint64_t, Identity>>
+        seen_;  // Contributions, and the members that got them.
     std::uint64_t whole_results_ = 0;
 };
 

@@ -48,8 +48,9 @@ private:
         eh::ViewNumber expected = 0;
         eh::ViewHandle next{};  // Null: a read.
         bool is_done = false;
-        eh::ViewHandle seen{};  // By a read.
-        // Of a swap; nothing: the view was not written, and other requests for it may be in flight.
+        eh::ViewHandle seen{};  // The view that a read found.
+        // The outcome of a swap. None: the view was not written yet; other requests to write it may
+        // be in flight.
         std::optional<eh::Swapped> outcome{};
     };
     // When a request arrives and when its caller goes on; kNever: the request never arrives, or
@@ -57,7 +58,7 @@ private:
     struct Journey {
         Instant arrives = kNever;
         Instant answered = kNever;
-        Instant ends{};  // Of the call.
+        Instant ends{};  // When the call ends.
         bool is_refused = false;
     };
 

@@ -13,8 +13,8 @@
 namespace fopd::sim {
 
 // Epochs of participants on one reactor, without members and messages: an epoch begins when all
-// that take part are ready, after what an agreement would take. Their data are combined in an order
-// that is drawn.
+// participants are ready, after the time that real members would need to agree. Their data are
+// combined in random order.
 class EpochBarrier {
 public:
     struct Options {
@@ -72,10 +72,10 @@ private:
     bool takes_part() const { return is_member_ && !is_cut_off_; }
 
     EpochBarrier& barrier_;
-    eh::EpochNumber epoch_ = eh::kFirstEpoch;  // Of the participant.
+    eh::EpochNumber epoch_ = eh::kFirstEpoch;  // The participant's epoch.
     eh::Participant* waiting_ = nullptr;
     std::vector<std::byte> contributed_;
-    Result<eh::EpochNumber> next_ = eh::kFirstEpoch;  // Its answer, once that is in flight.
+    Result<eh::EpochNumber> next_ = eh::kFirstEpoch;  // The answer in flight, if there is one.
     std::vector<std::byte> data_;
     bool is_member_ = false;
     bool is_cut_off_ = false;

@@ -40,7 +40,7 @@ Task<Result<void>> BlockReader::go_to(std::uint64_t block) {
 
 Task<Result<BlockReader::Block>> BlockReader::next() {
     const auto read = co_await drive_.read(memory_.buffer());
-    // The only invalid read is that of such a block.
+    // kInvalid has no other cause: the block is larger than the buffer.
     too_large_ = !read && read.error().code == Errc::kInvalid;
     if (!read) {
         if (too_large_) co_return corrupt("a block is too large");

@@ -41,8 +41,8 @@ Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expecte
 Task<Result<void>> require_ours(devices::TapeDrive* drive, TapeIdentity expected);
 
 // Writes an empty tape's labels durably, and reads them again. All data on the tape are lost.
-// kDenied: it is write-protected. kInvalid: it is a cleaning cartridge. kIo: what was read is not
-// what was written. REQUIRES: a tape is loaded.
+// kDenied: it is write-protected. kInvalid: it is a cleaning cartridge. kIo: the labels read differ
+// from those written. REQUIRES: a tape is loaded.
 Task<Result<void>> format(devices::TapeDrive* drive, TapeIdentity identity, TapeSite site,
                           WallTime now);
 

@@ -16,7 +16,7 @@
 namespace fopd::store {
 
 inline constexpr std::size_t kMemberNameBytesMax = 480;
-// Of pool, owner, group, and collection.
+// The limit for the names of pool, owner, group and collection.
 inline constexpr std::size_t kMemberWordBytesMax = 64;
 inline constexpr std::uint64_t kMemberBlockBytes = 4096;
 // The largest piece. The list of its checksums, too, has a size that every tar can read.
@@ -28,8 +28,8 @@ inline constexpr std::uint64_t kMemberBytesMax = 1ULL << 60;
 // bytes, so that the tape alone gives the object back.
 struct Member {
     Fid fid{};
-    std::uint64_t version = 0;  // Of the object's bytes.
-    std::uint64_t offset = 0;   // Of the piece in the object: a whole number of blocks.
+    std::uint64_t version = 0;  // The version of the object's content.
+    std::uint64_t offset = 0;   // Where the piece begins in the object: a whole number of blocks.
     std::uint64_t size_bytes = 0;
     std::uint64_t object_bytes = 0;
     // The CRC-32C of the block checksums, each four bytes, little endian. A block has 4096 bytes;

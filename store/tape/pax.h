@@ -15,7 +15,7 @@ namespace fopd::store {
 // The headers of the pax archive that is the payload of a tape file; see docs/formats/tape.md.
 // Everything in the archive is in units of 512 bytes.
 inline constexpr std::size_t kPaxUnitBytes = 512;
-// Of the header of a member.
+// The largest header of a member.
 inline constexpr std::size_t kMemberHeaderBytesMax = 8192;
 
 constexpr std::uint64_t pax_padding(std::uint64_t size_bytes) {

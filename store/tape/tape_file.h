@@ -19,7 +19,7 @@ struct TapeFile {
     std::uint64_t file_id = 0;
     TapeFileKind kind = TapeFileKind::kObjects;
 
-    // Of its first data block.
+    // The number of the first data block of the file.
     std::uint64_t first_data_block() const {
         return block + (number == 1 ? 1 : 0) + kFileLabels + 1;
     }
@@ -34,7 +34,7 @@ struct TapeFile {
 // A copy on a tape: all that a catalogue keeps to find it.
 struct TapeEntry {
     TapeFile file{};
-    // Of the member's header in the archive, which is the payload of the file.
+    // Where the member's header begins in the archive, i.e. in the payload of the file.
     std::uint64_t position = 0;
     Member member{};
 

@@ -35,7 +35,7 @@ std::string encode_index_head(const IndexHead& head);
 std::string encode_index_line(const TapeEntry& entry);
 std::string encode_index_end(std::uint64_t lines);
 
-// kCorrupt, all three: not such a line.
+// Each of these fails with kCorrupt if the line is of another kind or damaged.
 Result<IndexHead> parse_index_head(std::string_view line);
 Result<TapeEntry> parse_index_line(std::string_view line);
 Result<std::uint64_t> parse_index_end(std::string_view line);

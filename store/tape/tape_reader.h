@@ -32,8 +32,8 @@ public:
         : drive_(drive), identity_(identity), reader_(drive_) {}
 
     // Moves to a copy, and compares the labels of its file and its header with the catalogue's
-    // entry. Those who read copies in the order of the tape do not move it back: the labels of a
-    // file are compared once for all that follow each other. Of the entry's member only fid,
+    // entry. Reading copies in the order of the tape moves it forward only, and compares the labels
+    // of a file once for all copies that follow each other. Of the entry's member only fid,
     // version, offset, size and checksum count. kCorrupt: the context says what is missing or
     // differs.
     Task<Result<void>> open(TapeEntry entry);

@@ -113,7 +113,7 @@ private:
     // The open file.
     FileLabels labels_;
     TapeFile file_;
-    std::uint64_t ordinal_ = 0;  // Of the next member.
+    std::uint64_t ordinal_ = 0;  // The ordinal of the next member.
     std::uint64_t full_blocks_ = 0;
     std::size_t filled_bytes_ = 0;
 
