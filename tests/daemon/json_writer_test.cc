@@ -51,10 +51,10 @@ TEST_CASE("daemon json: what a terminal obeys or reorders text by is escaped", "
     const std::string text =
         "\x7f\xc2\x80\xc2\x9f\xd8\x9c\xe2\x80\xa8\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9"
         "\xef\xbb\xbf";
-    CHECK(in_quotes(text) ==
-          R"("\u007f\u0080\u009f\u061c\u2028\u202a\u202e\u2066\u2069\ufeff")");
+    CHECK(in_quotes(text) == R"("\u007f\u0080\u009f\u061c\u2028\u202a\u202e\u2066\u2069\ufeff")");
     CHECK(nlohmann::json::parse(in_quotes(text)).get<std::string>() == text);
-    const std::string harmless = "\xc2\xa0\xe2\x80\xaf\xf0\x9f\x98\x80";  // U+00A0, U+202F, U+1F600.
+    const std::string harmless =
+        "\xc2\xa0\xe2\x80\xaf\xf0\x9f\x98\x80";  // U+00A0, U+202F, U+1F600.
     CHECK(in_quotes(harmless) == '"' + harmless + '"');
 }
 
