@@ -37,7 +37,8 @@ config::Record<EpochSettings::Tls> tls_record() {
                  "system trusts.");
     record.field("cert", &Tls::cert, config::none_or(config::path()),
                  "The client certificate that this daemon presents to etcd.");
-    record.field("key", &Tls::key, config::none_or(config::path()), "The private key of the client certificate.");
+    record.field("key", &Tls::key, config::none_or(config::path()),
+                 "The private key of the client certificate.");
     return record;
 }
 
@@ -101,24 +102,25 @@ void check_members(const EpochSettings& settings, config::Complaints& complaints
     if (!settings.address) return;
     check_address(*settings.address, "address", complaints);
     if (settings.is_open()) return;
-    complaints.add("address", "members has the address of this daemon",
+    complaints.add("address", "eh.members also has the address of this daemon",
                    "leave out one of the two keys");
 }
 
 void check_static(const EpochSettings& settings, config::Complaints& complaints) {
     if (settings.is_open()) {
-        complaints.add("members", "there are none",
+        complaints.add("members", "the list is empty, and the store is static",
                        "list all daemons that take part, this one too");
         return;
     }
     if (settings.store.root.empty()) {
-        complaints.add("store.root", "no root", "write the name of the member that keeps the view");
+        complaints.add("store.root", "it is empty",
+                       "write the name of the member that keeps the view");
     } else if (settings.find(settings.store.root) == nullptr) {
         complaints.add("store.root", settings.store.root + " is not in members",
                        "write the name of a member");
     }
     if (!settings.store.endpoints.empty())
-        complaints.add("store.endpoints", "a static store has none", "write kind: etcd");
+        complaints.add("store.endpoints", "a static store has no endpoints", "write kind: etcd");
 }
 
 void check_etcd(const EpochSettings::Store& store, config::Complaints& complaints) {
@@ -132,9 +134,9 @@ void check_local(const EpochSettings& settings, config::Complaints& complaints) 
     const EpochSettings::Store& store = settings.store;
     const bool has_store = store.kind == EpochSettings::Store::Kind::kEtcd || !store.root.empty() ||
                            !store.endpoints.empty();
-    if (has_store) complaints.add("store", "with kind: local there is none", "write kind: peers");
+    if (has_store) complaints.add("store", "kind: local uses no store", "write kind: peers");
     if (!settings.members.empty())
-        complaints.add("members", "with kind: local there are none", "write kind: peers");
+        complaints.add("members", "kind: local has no members", "write kind: peers");
 }
 
 void check_peers(const EpochSettings& settings, config::Complaints& complaints) {
@@ -145,9 +147,9 @@ void check_peers(const EpochSettings& settings, config::Complaints& complaints) 
         check_static(settings, complaints);
     }
     if (settings.grace && *settings.grace > settings.timeout)
-        complaints.add("grace", "it is longer than the timeout", "a tenth of the timeout is usual");
+        complaints.add("grace", "it is longer than eh.timeout", "a tenth of the timeout is usual");
     if (!settings.is_open() && settings.expect > settings.members.size()) {
-        complaints.add("expect", "it is more than there are members",
+        complaints.add("expect", "it is larger than the number of members",
                        "at most " + std::to_string(settings.members.size()));
     }
 }
@@ -231,7 +233,7 @@ std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const O
     }
     const auto address = own_address(settings, node);
     if (!address) {
-        return {{.wrong = "the others cannot connect to any address of fabric.listen",
+        return {{.wrong = "other daemons cannot connect to any address of fabric.listen",
                  .right = "write the address and port at which they reach this daemon",
                  .key = "address"}};
     }

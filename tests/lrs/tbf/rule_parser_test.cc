@@ -316,7 +316,7 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r size=4* rate=1/s", 8, "is no size");
     check_mistake("r op=raed rate=1/s", 6, "did you mean read");
     check_mistake("r op=ping rate=1/s", 6, "control fop");
-    check_mistake("r op=x* rate=1/s", 6, "is no fop");
+    check_mistake("r op=x* rate=1/s", 6, "is not a type of fop");
     check_mistake("r client=12 rate=1/s", 10, "is no id");
     check_mistake("r client=xyz* rate=1/s", 10, "is no id");
     check_mistake("r address=10.0.0.300 rate=1/s", 11, "is no address");
