@@ -12,7 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "config/units.h"
+#include "core/ensure.h"
 #include "core/printable.h"
+#include "core/utf8.h"
 
 namespace fopd::client {
 
@@ -58,23 +60,24 @@ std::size_t width_of(const std::string& text) {
 }
 
 // Names come from servers. The library escapes the control characters below a blank only, but a
-// terminal obeys DEL and those of C1 (U+0080 to U+009F), too. They can only be in texts.
+// terminal obeys others, too, and some change the direction in which text is shown. They can only
+// be in texts, where an escape stands for the same character.
+// REQUIRES: core::is_utf8(json).
 std::string without_controls(std::string_view json) {
     constexpr std::string_view kHexDigits = "0123456789abcdef";
-    constexpr unsigned char kLeadOfC1 = 0xc2;  // In UTF-8; the second byte is the character.
     std::string safe;
-    for (std::size_t i = 0; i < json.size(); ++i) {
-        const auto byte = static_cast<unsigned char>(json[i]);
-        const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
-        const bool is_c1 = byte == kLeadOfC1 && next >= 0x80 && next < 0xa0;
-        if (!is_c1 && byte != 0x7f) {
-            safe += json[i];
-            continue;
+    while (!json.empty()) {
+        const auto character = core::decode_utf8(json);
+        ENSURE(character.has_value());
+        if (const char32_t code_point = character->code_point; core::is_control(code_point)) {
+            safe += "\\u";
+            for (const unsigned shift : {12U, 8U, 4U, 0U}) {
+                safe += kHexDigits[code_point >> shift & 0xfU];
+            }
+        } else {
+            safe += json.substr(0, character->size_bytes);
         }
-        const unsigned char control = is_c1 ? next : byte;
-        safe.append("\\u00") += kHexDigits[control >> 4];
-        safe += kHexDigits[control & 0xf];
-        if (is_c1) ++i;
+        json.remove_prefix(character->size_bytes);
     }
     return safe;
 }

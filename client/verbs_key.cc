@@ -92,10 +92,10 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     const bool is_known = target->reader && (target->is_in_use || !file->existed());
     if (is_known) file->let_read(*target->reader);
     if (!target->reader && !file->existed() && ::geteuid() == 0) {
-        remark(call, std::string("there is no user ") + kDaemonUser +
-                         ", and no data directory whose owner runs fopd: only root, and the group "
-                         "of the directory, can read " +
-                         core::printable(path) + "; name fopd's configuration with --config");
+        remark(call, "only root and the group of its directory can read " + core::printable(path) +
+                         ": there is no user " + kDaemonUser +
+                         ", and no data directory from which to learn who runs fopd; name fopd's "
+                         "configuration with --config");
     }
     auto principals = PrincipalsFile::parse(file->text());
     if (!principals) {

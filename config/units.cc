@@ -175,7 +175,7 @@ std::expected<std::uint64_t, Mistake> parse_size(std::string_view text) {
 std::expected<Rate, Mistake> parse_rate(std::string_view text) {
     constexpr std::string_view kPerSecond = "/s";
     if (text.empty() || !text.ends_with(kPerSecond)) {
-        return std::unexpected(Mistake{in_quotes(text) + " is not per second", write_a(kRate)});
+        return std::unexpected(Mistake{in_quotes(text) + " does not end with /s", write_a(kRate)});
     }
     const std::string_view amount = text.substr(0, text.size() - kPerSecond.size());
     const auto parts = split(amount, kRate);

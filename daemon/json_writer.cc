@@ -11,11 +11,11 @@ namespace fopd::daemon {
 
 namespace {
 
-void append_unicode_escape(std::string& out, unsigned char code) {
+// REQUIRES: code_point < 0x10000.
+void append_unicode_escape(std::string& out, char32_t code_point) {
     constexpr std::string_view kHexDigits = "0123456789abcdef";
-    out += "\\u00";
-    out += kHexDigits[code >> 4];
-    out += kHexDigits[code & 0xf];
+    out += "\\u";
+    for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kHexDigits[code_point >> shift & 0xfU];
 }
 
 }  // namespace
@@ -31,10 +31,8 @@ void append_json_string(std::string& out, std::string_view text) {
         } else if (first == '"' || first == '\\') {
             out += '\\';
             out += text[0];
-        } else if (first < 0x20 || first == 0x7f) {
-            append_unicode_escape(out, first);
-        } else if (length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
-            append_unicode_escape(out, static_cast<unsigned char>(text[1]));
+        } else if (core::is_control(character->code_point)) {
+            append_unicode_escape(out, character->code_point);
         } else {
             out += text.substr(0, length);
         }

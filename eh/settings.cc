@@ -36,8 +36,9 @@ config::Record<EpochSettings::Tls> tls_record() {
                  "The certificate of the authority that has signed etcd's. auto: any that this "
                  "system trusts.");
     record.field("cert", &Tls::cert, config::none_or(config::path()),
-                 "The certificate that etcd wants to see.");
-    record.field("key", &Tls::key, config::none_or(config::path()), "The key of cert.");
+                 "The client certificate that this daemon presents to etcd.");
+    record.field("key", &Tls::key, config::none_or(config::path()),
+                 "The private key of the client certificate.");
     return record;
 }
 
@@ -101,24 +102,25 @@ void check_members(const EpochSettings& settings, config::Complaints& complaints
     if (!settings.address) return;
     check_address(*settings.address, "address", complaints);
     if (settings.is_open()) return;
-    complaints.add("address", "members has the address of this daemon",
+    complaints.add("address", "eh.members also has the address of this daemon",
                    "leave out one of the two keys");
 }
 
 void check_static(const EpochSettings& settings, config::Complaints& complaints) {
     if (settings.is_open()) {
-        complaints.add("members", "there are none",
+        complaints.add("members", "the list is empty, and the store is static",
                        "list all daemons that take part, this one too");
         return;
     }
     if (settings.store.root.empty()) {
-        complaints.add("store.root", "no root", "write the name of the member that keeps the view");
+        complaints.add("store.root", "it is empty",
+                       "write the name of the member that keeps the view");
     } else if (settings.find(settings.store.root) == nullptr) {
         complaints.add("store.root", settings.store.root + " is not in members",
                        "write the name of a member");
     }
     if (!settings.store.endpoints.empty())
-        complaints.add("store.endpoints", "a static store has none", "write kind: etcd");
+        complaints.add("store.endpoints", "a static store has no endpoints", "write kind: etcd");
 }
 
 void check_etcd(const EpochSettings::Store& store, config::Complaints& complaints) {
@@ -132,9 +134,9 @@ void check_local(const EpochSettings& settings, config::Complaints& complaints) 
     const EpochSettings::Store& store = settings.store;
     const bool has_store = store.kind == EpochSettings::Store::Kind::kEtcd || !store.root.empty() ||
                            !store.endpoints.empty();
-    if (has_store) complaints.add("store", "with kind: local there is none", "write kind: peers");
+    if (has_store) complaints.add("store", "kind: local uses no store", "write kind: peers");
     if (!settings.members.empty())
-        complaints.add("members", "with kind: local there are none", "write kind: peers");
+        complaints.add("members", "kind: local has no members", "write kind: peers");
 }
 
 void check_peers(const EpochSettings& settings, config::Complaints& complaints) {
@@ -145,9 +147,9 @@ void check_peers(const EpochSettings& settings, config::Complaints& complaints) 
         check_static(settings, complaints);
     }
     if (settings.grace && *settings.grace > settings.timeout)
-        complaints.add("grace", "it is longer than the timeout", "a tenth of the timeout is usual");
+        complaints.add("grace", "it is longer than eh.timeout", "a tenth of the timeout is usual");
     if (!settings.is_open() && settings.expect > settings.members.size()) {
-        complaints.add("expect", "it is more than there are members",
+        complaints.add("expect", "it is larger than the number of members",
                        "at most " + std::to_string(settings.members.size()));
     }
 }
@@ -174,25 +176,30 @@ config::Section<EpochSettings> epoch_section() {
                   "local: this daemon has epochs of its own. peers: it begins them together with "
                   "the other daemons that have the same auth.peer_key.");
     section.field("address", &EpochSettings::address, config::auto_or(fabric::address_type()),
-                  "Without members: the address at which the others reach this daemon. auto: the "
-                  "first of fabric.listen to which they can connect.");
+                  "If eh.members is empty: the address at which the other daemons reach this one. "
+                  "auto: the first address of fabric.listen to which they can connect.");
     section.field("timeout", &EpochSettings::timeout, config::duration({.min = 20ms, .max = 10min}),
-                  "How long the first that is ready for the next epoch waits for the others. "
-                  "Those that are late are left out until they join again. The same everywhere.");
+                  "How long the first member that is ready for the next epoch waits for the "
+                  "others. Members that are late are left out until they join again. All members "
+                  "need the same value.");
     section.field("grace", &EpochSettings::grace,
                   config::auto_or(config::duration({.min = 5ms, .max = 1min})),
-                  "A living member answers within this time. auto: a tenth of the timeout, but "
-                  "50 ms to 1 s.");
+                  "How long a member may take to answer a message of another member. After the "
+                  "timeout, a member that takes longer counts as silent and is left out. All "
+                  "members need the same value. auto: a tenth of the timeout, but at least 50 ms "
+                  "and at most 1 s.");
     section.field("root_silent", &EpochSettings::root_silent,
                   config::duration({.min = 50ms, .max = 10min}),
-                  "A root from which nothing is heard for this time counts as dead.");
+                  "When the members have heard nothing from the root for this time, they take it "
+                  "for dead. All members need the same value.");
     section.field("fanout", &EpochSettings::fanout,
                   config::integer<std::uint32_t>({.min = 2, .max = 256}),
-                  "How many members report to one member.");
+                  "How many members report to one member, in a tree whose root starts the epochs. "
+                  "All members need the same value.");
     section.field("expect", &EpochSettings::expect,
                   config::integer<std::uint32_t>({.min = 1, .max = kRosterMax}),
                   "The first epoch of a new cluster waits until this many members have joined, "
-                  "for bootstrap_timeout at most.");
+                  "but not longer than bootstrap_timeout.");
     section.field("bootstrap_timeout", &EpochSettings::bootstrap_timeout,
                   config::duration({.min = Duration{0}, .max = 24h}),
                   "How long the first epoch of a new cluster waits at most.");
@@ -226,7 +233,7 @@ std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const O
     }
     const auto address = own_address(settings, node);
     if (!address) {
-        return {{.wrong = "the others cannot connect to any address of fabric.listen",
+        return {{.wrong = "other daemons cannot connect to any address of fabric.listen",
                  .right = "write the address and port at which they reach this daemon",
                  .key = "address"}};
     }

@@ -178,8 +178,8 @@ private:
         if (has_any) return true;
         const bool is_control = fop::find_fop_type(token.text) != nullptr;
         return fail(token,
-                    token.shown() +
-                        (is_control ? " is a control fop, which no rule holds back" : " is no fop"),
+                    token.shown() + (is_control ? " is a control fop, which no rule holds back"
+                                                : " is not a type of fop"),
                     did_you_mean(is_control ? std::string_view() : token.text, op_words()));
     }
 

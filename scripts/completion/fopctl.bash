@@ -65,13 +65,18 @@ _fopctl_ask() {
 _fopctl_json() {
     local field=$1
     shift
-    _fopctl_ask --json "$@" | grep --only-matching "\"$field\":\"[^\"\\\\]*\"" | cut --delimiter='"' --fields=4 | sort --unique
+    _fopctl_ask --json "$@" | grep --only-matching "\"$field\":\"[^\"\\\\]*\"" | cut --delimiter='"' --fields=4 | sort --unique |
+        _fopctl_names
 }
 
-# The objects whose names begin with the value, as many as fit on a screen; none that would be taken for an option.
+# The lines of standard input, without those that fopctl would take for options instead of names.
+_fopctl_names() {
+    if [[ -z $option$only_values ]]; then grep --invert-match '^-'; else cat; fi
+}
+
+# The objects whose names begin with the value, as many as fit on a screen.
 _fopctl_objects() {
-    _fopctl_ask ls "${of_pool[@]}" -- "${current#"$lead"}" | head --lines=50 |
-        if [[ -z $option$only_values ]]; then grep --invert-match '^-'; else cat; fi
+    _fopctl_ask ls "${of_pool[@]}" -- "${current#"$lead"}" | head --lines=50 | _fopctl_names
 }
 
 # The keys of the section io_sched that the daemon has, but for those that need a restart.
@@ -80,7 +85,7 @@ _fopctl_io_sched_keys() {
 }
 
 _fopctl_rules() {
-    _fopctl_ask lrs rule list | sed --quiet 's/^\([^# ][^ ]*\) .*/\1/p'
+    _fopctl_ask lrs rule list | sed --quiet 's/^\([^# ][^ ]*\) .*/\1/p' | _fopctl_names
 }
 
 # _fopctl_lrs_words [POLICY]: the keys of the section lrs and of the policy, which are in front of a = on the daemon's page.
@@ -123,12 +128,11 @@ _fopctl_value() {
     done
 }
 
-# _fopctl_has PATTERN: a line of the pages read so far is like it.
+# _fopctl_has TEXT: a line of the pages read so far begins with it.
 _fopctl_has() {
     local line
     for line in "${page[@]}"; do
-        # shellcheck disable=SC2053  # It is a pattern.
-        [[ $line != $1 ]] || return 0
+        [[ $line != "$1"* ]] || return 0
     done
     return 1
 }
@@ -202,7 +206,7 @@ _fopctl() {
             option=""
         elif [[ -z $only_values && $word == -- ]]; then
             only_values=yes
-        elif _fopctl_has $'verb\t'"$word"$'\t*'; then
+        elif _fopctl_has $'verb\t'"$word"$'\t'; then
             verb+=("$word")
             # The options of all verbs stay.
             mapfile -t page < <(printf '%s\n' "${page[@]}" | grep $'^option\t' && _fopctl_help "${verb[@]}")
@@ -225,14 +229,14 @@ _fopctl() {
         _fopctl_offer _fopctl_entries option
         return
     fi
-    if _fopctl_has $'verb\t*'; then
+    if _fopctl_has $'verb\t'; then
         _fopctl_offer _fopctl_entries verb
         return
     fi
 
     mapfile -t positionals < <(_fopctl_entries positional)
     ((${#positionals[@]} > 0)) || return
-    if ((count >= ${#positionals[@]})) && _fopctl_has $'many\t*'; then count=$((${#positionals[@]} - 1)); fi
+    if ((count >= ${#positionals[@]})) && _fopctl_has $'many\t'; then count=$((${#positionals[@]} - 1)); fi
     name=${positionals[count]-}
     case "${verb[*]}:$name" in
         *:device) _fopctl_offer _fopctl_json name devices ;;

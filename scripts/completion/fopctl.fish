@@ -45,6 +45,13 @@ function __fopctl_objects
     __fopctl_ask ls $__fopctl_pool -- $argv[1] | head -n 50
 end
 
+# __fopctl_names VALUE...: the values, without those that fopctl would take for options instead of names.
+function __fopctl_names
+    for value in $argv
+        test -z "$__fopctl_only_values"; and string match --quiet -- '-*' $value; or echo -- $value
+    end
+end
+
 function __fopctl_rules
     __fopctl_ask lrs rule list | string replace --filter --regex '^([^# ]\S*) .*' '$1'
 end
@@ -120,15 +127,15 @@ function __fopctl
     set --global __fopctl_principals
     set --local verb
     set --local option
-    set --local only_values
+    set --global __fopctl_only_values
     set --local first
     set --local count 0
     set --local page (__fopctl_help)
     for word in (__fopctl_plain (commandline --tokenize --current-process --cut-at-cursor)[2..])
         set --local name $option (string replace --regex '=.*' '' -- $word)
-        if test -z "$option$only_values"; and string match --quiet --regex -- '^-[^=]+$' $word; and test "$word" != --
+        if test -z "$option$__fopctl_only_values"; and string match --quiet --regex -- '^-[^=]+$' $word; and test "$word" != --
             test -n "$(__fopctl_value option $word $page)"; and set option $word
-        else if test -n "$option"; or begin; test -z "$only_values"; and string match --quiet --regex -- '^--.*=' $word; end
+        else if test -n "$option"; or begin; test -z "$__fopctl_only_values"; and string match --quiet --regex -- '^--.*=' $word; end
             test -n "$option"; or set word (string replace --regex '[^=]*=' '' -- $word)
             switch $name[1]
                 case --admin --server --key --token --protect
@@ -139,9 +146,9 @@ function __fopctl
                     set __fopctl_principals $name[1] $word
             end
             set option
-        else if test -z "$only_values"; and test "$word" = --
-            set only_values yes
-        else if string match --quiet -- verb\t$word\t'*' $page
+        else if test -z "$__fopctl_only_values"; and test "$word" = --
+            set __fopctl_only_values yes
+        else if string match --quiet --regex -- '^verb\t'(string escape --style=regex -- $word)'\t' $page
             set --append verb $word
             # The options of all verbs stay.
             set page (string match -- 'option*' $page) (__fopctl_help $verb)
@@ -153,7 +160,7 @@ function __fopctl
 
     set --local current (commandline --current-token --cut-at-cursor | string unescape)
     set --query current[1]; or set current ''
-    if test -z "$option$only_values"; and string match --quiet --regex -- '^--.*=' $current
+    if test -z "$option$__fopctl_only_values"; and string match --quiet --regex -- '^--.*=' $current
         set --local parts (string split --max 1 = -- $current)
         for value in (__fopctl_values (__fopctl_value option $parts[1] $page | string collect --allow-empty) $parts[2])
             echo -- $parts[1]=$value
@@ -164,7 +171,7 @@ function __fopctl
         __fopctl_values (__fopctl_value option $option $page | string collect --allow-empty) $current
         return
     end
-    if test -z "$only_values"; and string match --quiet -- '-*' $current
+    if test -z "$__fopctl_only_values"; and string match --quiet -- '-*' $current
         __fopctl_words option $page
         return
     end
@@ -180,25 +187,20 @@ function __fopctl
     set --local name $positionals[$(math $count + 1)]
     switch "$verb:$name"
         case '*:device'
-            __fopctl_json name devices
+            __fopctl_names (__fopctl_json name devices)
         case '*:cartridge' '*:medium'
-            __fopctl_values CARTRIDGE
+            __fopctl_names (__fopctl_values CARTRIDGE)
         case '*:drive'
-            __fopctl_json name drives
+            __fopctl_names (__fopctl_json name drives)
         case '*:file' '*:directory' 'token revoke:token'
             __fopctl_files $current
         case 'key revoke:name'
-            __fopctl_values PRINCIPAL
+            __fopctl_names (__fopctl_values PRINCIPAL)
         case 'key create:name'
         case 'lrs rule del:name' 'lrs rule change:rule'
-            __fopctl_rules
+            __fopctl_names (__fopctl_rules)
         case '*:name' '*:old' '*:prefix'
-            # None that would be taken for an option.
-            if test -n "$only_values"
-                __fopctl_objects $current
-            else
-                __fopctl_objects $current | string match --invert -- '-*'
-            end
+            __fopctl_names (__fopctl_objects $current)
         case 'io-sched set:words'
             __fopctl_io_sched_keys
         case 'lrs set:words'

@@ -35,7 +35,7 @@ _fopctl_ask() {
 _fopctl_json() {
     local field=$1
     shift
-    _fopctl_ask --json "$@" | grep -o "\"$field\":\"[^\"\\\\]*\"" | cut -d '"' -f 4 | sort -u
+    _fopctl_ask --json "$@" | grep -o "\"$field\":\"[^\"\\\\]*\"" | cut -d '"' -f 4 | sort -u | _fopctl_names
 }
 
 # _fopctl_offer COMMAND WORD...: a line of the command's output is one candidate. zsh quotes it.
@@ -52,10 +52,14 @@ _fopctl_offer_keys() {
     compadd -S '' -a -- names
 }
 
-# The objects whose names begin with the value, as many as fit on a screen; none that would be taken for an option.
+# The lines of standard input, without those that fopctl would take for options instead of names.
+_fopctl_names() {
+    if [[ -z $option$only_values ]]; then grep -v '^-'; else cat; fi
+}
+
+# The objects whose names begin with the value, as many as fit on a screen.
 _fopctl_objects() {
-    _fopctl_ask ls "${of_pool[@]}" -- "${(Q)PREFIX}" | head -n 50 |
-        if [[ -z $option$only_values ]]; then grep -v '^-'; else cat; fi
+    _fopctl_ask ls "${of_pool[@]}" -- "${(Q)PREFIX}" | head -n 50 | _fopctl_names
 }
 
 _fopctl_io_sched_keys() {
@@ -63,7 +67,7 @@ _fopctl_io_sched_keys() {
 }
 
 _fopctl_rules() {
-    _fopctl_ask lrs rule list | sed -n 's/^\([^# ][^ ]*\) .*/\1/p'
+    _fopctl_ask lrs rule list | sed -n 's/^\([^# ][^ ]*\) .*/\1/p' | _fopctl_names
 }
 
 # _fopctl_lrs_words [POLICY]: the keys of the section lrs and of the policy, which are in front of a = on the daemon's page.

@@ -59,6 +59,16 @@ TEST_CASE("fopctl: JSON has no character that controls a terminal", "[client]") 
     CHECK(nlohmann::json::parse(text).at("name") == name);
 }
 
+TEST_CASE("fopctl: JSON has no character that changes the direction of text", "[client]") {
+    // U+061C, U+202A, U+202E, U+2066, U+2069, and U+202F and U+1F600, which change nothing.
+    const std::string name =
+        "a\xd8\x9c\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\xaf\xf0\x9f\x98\x80";
+    const std::string text = dumped({{"name", name}});
+    CHECK(text ==
+          "{\"name\":\"a\\u061c\\u202a\\u202e\\u2066\\u2069\xe2\x80\xaf\xf0\x9f\x98\x80\"}");
+    CHECK(nlohmann::json::parse(text).at("name") == name);
+}
+
 TEST_CASE("fopctl: a load is explained by the mean and the 99th percentile of each part",
           "[client]") {
     StandingClock clock;

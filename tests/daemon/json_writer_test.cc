@@ -46,6 +46,18 @@ TEST_CASE("daemon json: a parser reads back any string", "[daemon]") {
     REQUIRE(nlohmann::json::parse(in_quotes(every_byte)).get<std::string>() == every_byte);
 }
 
+TEST_CASE("daemon json: what a terminal obeys or reorders text by is escaped", "[daemon]") {
+    // DEL, U+0080, U+009F, U+061C, U+2028, U+202A, U+202E, U+2066, U+2069, U+FEFF.
+    const std::string text =
+        "\x7f\xc2\x80\xc2\x9f\xd8\x9c\xe2\x80\xa8\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9"
+        "\xef\xbb\xbf";
+    CHECK(in_quotes(text) == R"("\u007f\u0080\u009f\u061c\u2028\u202a\u202e\u2066\u2069\ufeff")");
+    CHECK(nlohmann::json::parse(in_quotes(text)).get<std::string>() == text);
+    const std::string harmless =
+        "\xc2\xa0\xe2\x80\xaf\xf0\x9f\x98\x80";  // U+00A0, U+202F, U+1F600.
+    CHECK(in_quotes(harmless) == '"' + harmless + '"');
+}
+
 TEST_CASE("daemon json: bytes that are no UTF-8 become U+FFFD", "[daemon]") {
     // Overlong, half a surrogate pair, beyond U+10FFFF, cut short, alone.
     for (const char* bad : {"\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff"}) {

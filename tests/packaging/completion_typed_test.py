@@ -37,7 +37,7 @@ esac
 echo "$*" >>"$ASKED"
 case " $* " in
     *" df "*) printf '%s\n' '{"pools":[{"pool":"fast"},{"pool":"two words"},{"pool":"$(touch ran)"},{"pool":"`touch ran`"},{"pool":"a:b=c"}]}' ;;
-    *" devices "*) printf '%s\n' '{"devices":[{"name":"d0"}]}' ;;
+    *" devices "*) printf '%s\n' '{"devices":[{"name":"-d"},{"name":"d0"}]}' ;;
     *" lrs show --all "*) cat "$ANSWERS/lrs.txt" ;;
     *" ls -- job:"*) printf '%s\n' job:read ;;
     *" ls -- run:"*) printf '%s\n' 'run:$(touch ran);`touch ran`' ;;
@@ -129,6 +129,11 @@ class CompletionTypedTest(unittest.TestCase):
                 ("fopctl ls --pool=a\t", ["ls", "--pool=a:b=c"]),
                 ("fopctl ls --pool=a:b\t", ["ls", "--pool=a:b=c"]),
                 ("fopctl --protect=s\tls", ["--protect=seal", "ls"]),
+                # A word is not a pattern of verbs, and a name is not taken for an option.
+                ("fopctl 'st*' sess\t", ["st*", "sessions"]),
+                ("fopctl 'stat?s' sess\t", ["stat?s", "sessions"]),
+                ("fopctl device remove \t", ["device", "remove", "d0"]),
+                ("fopctl device remove -- -\t", ["device", "remove", "--", "-d"]),
                 ("fopctl lrs set crr qu\t4", ["lrs", "set", "crr", "quantum=4"]),
                 ("fopctl status --admin=fil\tad\t", ["status", "--admin=files dir/admin.sock"]),
                 ("fopctl status --admin ~/fil\tad\t", ["status", "--admin", f"{shell.directory}/files dir/admin.sock"]),

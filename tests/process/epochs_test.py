@@ -230,9 +230,9 @@ class EpochsTest(EpochsTestCase):
         good = node.settings["eh"] | {"expect": 1}
         for change, word in (({"members": good["members"][::2]}, "this node, b, is not in members"),
                              ({"store": {"kind": "static", "root": "z"}}, "z is not in members"),
-                             ({"expect": 9}, "it is more than there are members"),
-                             ({"grace": "3s"}, "it is longer than the timeout"),
-                             ({"kind": "local"}, "with kind: local there are none"),
+                             ({"expect": 9}, "it is larger than the number of members"),
+                             ({"grace": "3s"}, "it is longer than eh.timeout"),
+                             ({"kind": "local"}, "kind: local has no members"),
                              ({"members": [{"name": "a", "address": self.addresses["a"]},
                                            {"name": "b", "address": f"{SCHEME}://127.0.0.1:1"}]}, "this node does not listen at"),
                              ({"members": good["members"] + [{"name": "d", "address": self.addresses["a"]}]},

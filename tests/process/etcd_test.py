@@ -160,7 +160,7 @@ class EtcdTest(EpochsTestCase):
                              ({"root": "a"}, "any member can become root"),
                              ({"user": "u"}, "a user needs a password"),
                              ({"tls": {"ca": "/ca.pem"}}, "with certificates, all endpoints must begin with https"),
-                             ({"kind": "static"}, "there are none")):
+                             ({"kind": "static"}, "the list is empty")):
             with self.subTest(word):
                 node.write_config(eh=good | {"store": good["store"] | change})
                 done = run_fopd("--config", node.config_path, "--check-config")

@@ -316,7 +316,7 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r size=4* rate=1/s", 8, "is no size");
     check_mistake("r op=raed rate=1/s", 6, "did you mean read");
     check_mistake("r op=ping rate=1/s", 6, "control fop");
-    check_mistake("r op=x* rate=1/s", 6, "is no fop");
+    check_mistake("r op=x* rate=1/s", 6, "is not a type of fop");
     check_mistake("r client=12 rate=1/s", 10, "is no id");
     check_mistake("r client=xyz* rate=1/s", 10, "is no id");
     check_mistake("r address=10.0.0.300 rate=1/s", 11, "is no address");
@@ -341,9 +341,9 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r * rate={1/s 2/s}", 15, "is there twice");
     check_mistake("r * rate={1/s block}", 15, "nothing stands beside");
     check_mistake("r * rate={0/s 1MB/s}", 15, "nothing stands beside");
-    check_mistake("r * rate=-1", 10, "not per second");
+    check_mistake("r * rate=-1", 10, "does not end with /s");
     check_mistake("r * rate=-1/s", 10, "negative");
-    check_mistake("r * rate=1e30", 10, "not per second");
+    check_mistake("r * rate=1e30", 10, "does not end with /s");
     check_mistake("r * rate=1e30/s", 10,
                   "\"1e30/s\" is not a whole number; write a rate such as 200/s or 50MB/s, at most "
                   "1000000000/s and 1TB/s");
@@ -351,7 +351,7 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r * rate=1000000000000000000000000000000/s", 10, "too large");
     check_mistake("r * rate=1000000001/s", 10, "write at most 1000000000/s");
     check_mistake("r * rate=2TB/s", 10, "write at most 1TB/s");
-    check_mistake("r * rate=200", 10, "not per second");
+    check_mistake("r * rate=200", 10, "does not end with /s");
     check_mistake("r * rate=1/s burst=0", 20, "lets nothing through");
     check_mistake("r * rate=1/s burst=1MB", 20, "has no rate of its kind");
     check_mistake("r * rate=block burst=1", 22, "has no rate of its kind");
