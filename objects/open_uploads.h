@@ -23,6 +23,7 @@ namespace fopd::objects {
 //
 // - An upload that has got no new blocks for kIdle, and was not refused for lack of room either,
 //   keeps no room until it gets some. If others have taken its room by then, it comes behind them.
+//   It is not idle while a write to it is in progress: the bytes of a slow client may take longer.
 // - If somebody is refused because of owners whose uploads keep more than a fair part of the disk,
 //   those of these uploads that are too many come behind the others.
 // - The room that is kept for an owner's uploads, with what the owner has, is within the owner's
@@ -105,6 +106,7 @@ public:
         void give_back();
 
     private:
+        friend class OpenUploads;
         OpenUploads* uploads_ = nullptr;  // Null: not in progress.
         store::Fid fid_{};
         std::uint64_t blocks_ = 0;
@@ -120,6 +122,7 @@ private:
         Expected expected{};                  // No owner: nothing is known.
         std::uint64_t moving_blocks = 0;      // Of writes in progress, as long as these have not
         std::uint64_t allocated_blocks = 0;   // counted them; and those of them that have a place.
+        std::uint32_t writes = 0;             // In progress.
         bool keeps_room = false;
         bool is_behind = false;
         Instant kept_until{};
@@ -144,7 +147,8 @@ private:
     bool has_its_places(const DiskUse::Owner& owner) const;
     void let_go_idle(Instant now);
     void end_keeping(Upload& upload);
-    void end_write(Upload& upload, std::uint64_t moving, std::uint64_t allocated);
+    void leave_moving(Upload& upload, std::uint64_t moving, std::uint64_t allocated);
+    void end_write(Upload& upload, const Write& write);
 
     DiskUse& use_;
     std::deque<Mark> marks_;
