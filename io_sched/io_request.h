@@ -102,8 +102,9 @@ private:
     friend MainScheduler;
     friend LimitedRequest;
 
-    bool is_limited_ = false;  // It is a LimitedRequest.
-    bool given_up_ = false;    // Running parts end, and no other part is tried.
+    bool is_limited_ : 1 = false;  // It is a LimitedRequest.
+    bool given_up_ : 1 = false;    // Running parts end, and no other part is tried.
+    bool keeps_age_ : 1 = false;   // The next push() leaves its age as it is.
     std::uint16_t missing_count_ = 0;
     std::uint16_t running_count_ = 0;
 
@@ -121,6 +122,18 @@ public:
     // The time it was pushed, and its sequence number: lower means older.
     Instant arrived_at() const { return arrived_at_; }
     std::uint64_t arrival() const { return arrival_; }
+    // Of a request that is withdrawn to be pushed again, with another urgency, or as another
+    // object: the next push() keeps this age. REQUIRES: no other request that waits has it.
+    struct Age {
+        Instant arrived_at{};
+        std::uint64_t arrival = 0;
+    };
+    Age age() const { return {.arrived_at = arrived_at_, .arrival = arrival_}; }
+    void keep_age(const Age& age) {
+        arrived_at_ = age.arrived_at;
+        arrival_ = age.arrival;
+        keeps_age_ = true;
+    }
     // How many parts still have to be given to a device.
     std::uint32_t missing_count() const { return missing_count_; }
 

@@ -245,7 +245,12 @@ void MainScheduler::push(IoRequest& request) {
     ENSURE(!closed_);
     ENSURE(request.owner_ == nullptr);
     request.owner_ = this;
-    request.stamp(++arrivals_, reactor_.now());
+    if (request.keeps_age_) {
+        request.stamp(request.arrival(), request.arrived_at());
+    } else {
+        request.stamp(++arrivals_, reactor_.now());
+    }
+    request.keeps_age_ = false;
     request.result = {};
     request.given_up_ = false;
     want_pass();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -165,6 +166,7 @@ Task<std::optional<RecallNote>> TapeLibrary::note_of(const Recall* recall) {
 
 void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     if (stopping_ || shelf_ == nullptr) return;
+    std::optional<io_sched::IoRequest::Age> age;
     if (Recall* const found = recalls_.find(note.fid)) {
         Recall& known = *found;
         const std::uint8_t before = std::exchange(known.wish_priority, note.priority);
@@ -182,9 +184,11 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
         known.is_renewed = known.is_renewed || known.is_over;
         known.is_over = false;
         if (!is_queued_anew) return;
+        age = known.age();
         erase_recall(known);
     }
     Recall* const recall = add_recall(locality, note);
+    if (age) recall->keep_age(*age);
     const auto copies = RecallJob::copies_at(*shelf_, note, 0);
     if (copies.empty()) {
         begin_to_serve(recall, std::move(note));
@@ -402,6 +406,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             std::string reason = job.why_unreadable();
             co_return co_await fail(recall, std::move(reason));
         }
+        if (is_withdrawn) recall->keep_age(recall->age());
         recall->push(copies);
     }
 }

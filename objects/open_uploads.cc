@@ -29,7 +29,7 @@ void OpenUploads::gone(store::Fid fid) {
     const auto found = uploads_.find(fid);
     if (found == uploads_.end()) return;
     Upload& upload = found->second;
-    end_write(upload, upload.moving_blocks, upload.allocated_blocks);
+    leave_moving(upload, upload.moving_blocks, upload.allocated_blocks);
     if (upload.keeps_room) {
         keeping_.erase({.is_behind = upload.is_behind, .fid = fid});
         end_keeping(upload);
@@ -96,7 +96,7 @@ bool OpenUploads::has_its_places(const DiskUse::Owner& owner) const {
 void OpenUploads::let_go_idle(Instant now) {
     for (auto at = keeping_.begin(); at != keeping_.end();) {
         Upload& upload = *at->second;
-        if (upload.kept_until > now) {
+        if (upload.kept_until > now || upload.writes > 0) {
             ++at;
             continue;
         }
@@ -179,12 +179,19 @@ bool OpenUploads::make_way(store::Fid fid, const Refused& refused, const store::
 
 // -- writes in progress --
 
-void OpenUploads::end_write(Upload& upload, std::uint64_t moving, std::uint64_t allocated) {
+void OpenUploads::leave_moving(Upload& upload, std::uint64_t moving, std::uint64_t allocated) {
     ENSURE(moving >= allocated);
     ENSURE(coming_blocks_ >= moving - allocated);
     coming_blocks_ -= moving - allocated;
     upload.moving_blocks -= moving;
     upload.allocated_blocks -= allocated;
+}
+
+void OpenUploads::end_write(Upload& upload, const Write& write) {
+    ENSURE(upload.writes > 0);
+    --upload.writes;
+    leave_moving(upload, write.blocks_ - write.counted_blocks_,
+                 write.taken_blocks_ - write.counted_blocks_);
 }
 
 void OpenUploads::Write::begin(OpenUploads& uploads, store::Fid fid, std::uint64_t blocks) {
@@ -195,6 +202,7 @@ void OpenUploads::Write::begin(OpenUploads& uploads, store::Fid fid, std::uint64
     uploads_ = &uploads;
     fid_ = fid;
     blocks_ = blocks;
+    ++upload->writes;
     upload->moving_blocks += blocks;
     uploads.coming_blocks_ += blocks;
 }
@@ -216,7 +224,7 @@ void OpenUploads::Write::counted(std::uint64_t blocks, std::uint64_t added) {
     added_blocks_ += added;
     Upload* const upload = uploads_->find(fid_);
     if (upload == nullptr) return;
-    uploads_->end_write(*upload, blocks, blocks);
+    uploads_->leave_moving(*upload, blocks, blocks);
     Expected& expected = upload->expected;
     const std::uint64_t expected_blocks = std::min(expected.left_blocks, added);
     expected.left_blocks -= expected_blocks;
@@ -230,10 +238,10 @@ void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
     const Write ended = std::exchange(*this, Write());
     Upload* const upload = ended.uploads_->find(ended.fid_);
     if (upload == nullptr) return;
-    ended.uploads_->end_write(*upload, ended.blocks_ - ended.counted_blocks_,
-                              ended.taken_blocks_ - ended.counted_blocks_);
     if (ended.added_blocks_ > ended.expected_blocks_) upload->expected.is_unknown = true;
+    // Before its write ends: it keeps its place.
     if (ended.added_blocks_ > 0) ended.uploads_->stay(ended.fid_, space, now);
+    ended.uploads_->end_write(*upload, ended);
 }
 
 void OpenUploads::Write::give_back() {
@@ -241,8 +249,7 @@ void OpenUploads::Write::give_back() {
     const Write ended = std::exchange(*this, Write());
     Upload* const upload = ended.uploads_->find(ended.fid_);
     if (upload == nullptr) return;
-    ended.uploads_->end_write(*upload, ended.blocks_ - ended.counted_blocks_,
-                              ended.taken_blocks_ - ended.counted_blocks_);
+    ended.uploads_->end_write(*upload, ended);
     Expected& expected = upload->expected;
     expected.left_blocks += ended.expected_blocks_;
     if (upload->keeps_room)

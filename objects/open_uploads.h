@@ -23,9 +23,9 @@ namespace fopd::objects {
 //
 // - An upload that has got no new blocks for kIdle, and was not refused for lack of room either,
 //   keeps no room until it gets new blocks. If others have taken its room, it comes behind them.
+//   An upload is not idle while a write to it is in progress: the client may be slow.
 // - If an upload is refused because other owners' uploads keep more than a fair part of the disk,
-// the
-//   excess uploads of these owners come behind the others.
+//   the excess uploads of these owners come behind the others.
 // - The room that is kept for an owner's uploads, with what the owner has, is within the owner's
 //   quota. Beyond that, uploads keep no room, and go on while others leave some.
 //
@@ -106,6 +106,7 @@ public:
         void give_back();
 
     private:
+        friend class OpenUploads;
         OpenUploads* uploads_ = nullptr;  // Null: not in progress.
         store::Fid fid_{};
         std::uint64_t blocks_ = 0;
@@ -122,6 +123,7 @@ private:
         // The blocks of writes in progress, without the blocks that counted() was called for.
         std::uint64_t moving_blocks = 0;
         std::uint64_t allocated_blocks = 0;  // How many of moving_blocks are allocated.
+        std::uint32_t writes = 0;            // The writes in progress.
         bool keeps_room = false;
         bool is_behind = false;
         Instant kept_until{};
@@ -146,7 +148,8 @@ private:
     bool has_its_places(const DiskUse::Owner& owner) const;
     void let_go_idle(Instant now);
     void end_keeping(Upload& upload);
-    void end_write(Upload& upload, std::uint64_t moving, std::uint64_t allocated);
+    void leave_moving(Upload& upload, std::uint64_t moving, std::uint64_t allocated);
+    void end_write(Upload& upload, const Write& write);
 
     DiskUse& use_;
     std::deque<Mark> marks_;

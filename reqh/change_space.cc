@@ -40,6 +40,9 @@ Task<Granted<>> ChangeSpace::begin_upload_write(UploadPart part) {
         const auto expected = co_await expect_rest_of(part);
         if (!expected) co_return expected;
     }
+    // First: one that is refused for its quota must not take room from others meanwhile.
+    const auto granted = check_quota_of_holes(part);
+    if (!granted) co_return granted;
     const auto fits = check_upload(part);
     if (fits) {
         upload_write_.begin(uploads, part.fid, part.blocks);
@@ -88,6 +91,15 @@ Granted<> ChangeSpace::check_upload(const UploadPart& part) {
     if (part.blocks + others <= space.room_blocks()) return {};
     wanted_free_blocks_ = std::min(part.blocks + others, space.data_blocks());
     return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
+}
+
+Granted<> ChangeSpace::check_quota_of_holes(const UploadPart& part) {
+    // An extent has a block at least, and a write has few blocks.
+    const auto there = fop_.volume().map().count(part.fid, part.range,
+                                                 static_cast<std::uint32_t>(part.range.count) + 1);
+    if (!there) return refused(there.error());
+    const std::uint64_t holes = part.range.count - std::min(part.range.count, there->blocks);
+    return check_quota({.pool = part.pool, .owner = part.owner->name()}, {.blocks = holes});
 }
 
 bool ChangeSpace::has_tapes(objects::PoolId pool) const {

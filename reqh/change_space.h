@@ -34,13 +34,16 @@ public:
     // if its size is unknown. As check_room().
     Granted<> begin_upload(objects::PoolOwner whose, store::Fid fid, std::uint64_t blocks);
     // Like begin_upload(), for a write to an upload. The upload has the room from now on until
-    // upload_write_begun() or give_back(). REQUIRES: the upload is not removed meanwhile.
+    // upload_write_begun() or give_back(). kQuota, and it gets no room: its owner may not have the
+    // blocks that it adds now. REQUIRES: the upload is not removed meanwhile.
     struct UploadPart {
         objects::PoolId pool = 0;
         objects::DiskUse::Owner* owner = nullptr;
         store::Fid fid{};
         std::uint64_t size_bytes = 0;  // The announced size of the whole upload; 0: unknown.
-        std::uint64_t blocks = 0;      // The blocks that this write needs.
+        store::BlockRange range{};     // The blocks of this write.
+        // The size of `range`; for a write that begins the upload, the blocks of the whole upload.
+        std::uint64_t blocks = 0;
     };
     Task<Granted<>> begin_upload_write(UploadPart part);
     // Called in the reactor turn in which the change begins.
@@ -70,6 +73,7 @@ private:
     bool has_tapes(objects::PoolId pool) const;
     Task<Granted<>> expect_rest_of(UploadPart part);
     Granted<> check_upload(const UploadPart& part);
+    Granted<> check_quota_of_holes(const UploadPart& part);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                            objects::DiskUse::Verdict verdict);

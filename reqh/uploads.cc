@@ -92,19 +92,20 @@ namespace {
 
 // REQUIRES: the upload is loaded.
 ChangeSpace::UploadPart part_of_upload(const Operation& operation, store::Fid fid,
-                                       std::uint64_t blocks) {
+                                       store::BlockRange range) {
     const store::Object& upload = operation.object();
     return {.pool = upload.pool,
             .owner = &operation.home().use().owner(objects::owner_of(upload)),
             .fid = fid,
             .size_bytes = upload.size_bytes,
-            .blocks = blocks};
+            .range = range,
+            .blocks = range.count};
 }
 
 // Whether the caller may write to the upload, checked before its bytes are pulled. The room for
 // them is the write's from then on. The upload does not go before that is known.
 Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
-                                         std::uint64_t blocks) {
+                                         store::BlockRange blocks) {
     auto allowed = co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
     if (allowed) {
         const auto part = part_of_upload(*operation, fid, blocks);
@@ -144,7 +145,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     const auto planned = operation->work().plan.begin(ranges);
     if (!planned) co_return operation->refuse(refusal_of(planned.error()));
     if (write.source && !is_empty) {
-        const auto allowed = co_await check_upload_before_pull(operation, fid, blocks.count);
+        const auto allowed = co_await check_upload_before_pull(operation, fid, blocks);
         if (!allowed) co_return operation->refuse(allowed.error());
     }
     BlockWriter writer(*operation, operation->work().plan, fid,
@@ -166,7 +167,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
                                  fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
     }
     if (!write.source) {
-        const auto part = part_of_upload(*operation, fid, blocks.count);
+        const auto part = part_of_upload(*operation, fid, blocks);
         const auto goes_on = co_await operation->space().begin_upload_write(part);
         if (!goes_on) co_return operation->refuse(goes_on.error());
     }

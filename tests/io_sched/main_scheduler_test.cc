@@ -68,6 +68,31 @@ TEST_CASE("io_sched main: written data are read back from the simulated disk", "
     CHECK(disk.counts().discards == 1);
 }
 
+TEST_CASE("io_sched main: a request that is pushed in place of another can keep its age",
+          "[io_sched]") {
+    MainStage stage(1);
+    CountedRequest running(IoType::kRead, {kA});
+    stage.push(running);
+    stage.settle();
+    auto before = std::make_unique<CountedRequest>(IoType::kRead, std::initializer_list{kA});
+    stage.push(*before);
+    const IoRequest::Age age = before->age();
+    stage.world.run_for(1s);
+    CountedRequest younger(IoType::kRead, {kA});
+    stage.push(younger);
+    REQUIRE(before->waiting());
+    before.reset();
+    CountedRequest again(IoType::kRead, {kA});
+    again.keep_age(age);
+    stage.push(again);
+
+    CHECK(again.waiting());
+    CHECK(again.arrival() == age.arrival);
+    CHECK(again.arrived_at() == age.arrived_at);
+    CHECK(again.arrival() < younger.arrival());
+    CHECK(again.arrived_at() < younger.arrived_at());
+}
+
 TEST_CASE("io_sched main: a device never has more at a time than its depth", "[io_sched]") {
     MainStage stage(4);
     std::vector<std::unique_ptr<CountedRequest>> requests;

@@ -225,6 +225,30 @@ TEST_CASE("reqh upload room: blocks that a write has taken or is about to take c
     CHECK(room.needed_before(1) == 0);
 }
 
+TEST_CASE("reqh upload room: an upload is not idle while a write to it is in progress", "[reqh]") {
+    Uploads room;
+    room.begin(1, 100);
+    objects::OpenUploads::Write slow;
+    slow.begin(room.uploads, Uploads::fid(1), 40);
+    room.now = after(room.now, 2 * objects::OpenUploads::kIdle);
+    CHECK(room.needed_before(2) == 100);
+    CHECK(room.uploads.keeps_room(Uploads::fid(1)));
+
+    SECTION("it gets new blocks") {
+        slow.took(40);
+        slow.counted(40, 40);
+        CHECK(room.needed_before(2) == 60);
+        slow.done(room.space, room.now);
+        CHECK(room.needed_before(2) == 60);
+        room.now = after(room.now, objects::OpenUploads::kIdle);
+    }
+    SECTION("its bytes do not come") {
+        slow.give_back();
+    }
+    CHECK(room.needed_before(2) == 0);
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(1)));
+}
+
 TEST_CASE("reqh upload room: only new blocks are progress", "[reqh]") {
     Uploads room;
     room.begin(1, 100);
@@ -506,6 +530,22 @@ TEST_CASE("reqh upload room: the uploads of one owner keep no more than its quot
     begin_cold(tape, 900);
     begin_cold(tape, 900);
     CHECK(try_begin(tape, room_of(tape) - 1000, "bob").status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh upload room: a write beyond its owner's quota is refused before it takes room",
+          "[reqh]") {
+    TapeStage tape;
+    tape.stage.quota_of("cold").account_of("alice").set_limit(
+        {.blocks = kPartBlocks, .objects = objects::QuotaAccount::kUnlimited});
+    const fop::Fid full = begin_cold(tape, 0);
+    REQUIRE(write_part(tape, full, 0, kPartBlocks) == fop::Status::kDone);
+
+    const Part beyond(kPartBlocks, kPartBlocks);
+    const FakeFop& refused = tape.stage.call(beyond.slow(full));
+    CHECK(refused.status() == fop::Status::kQuota);
+    CHECK(refused.transfers.empty());
+    // What replaces blocks adds none.
+    CHECK(write_part(tape, full, 0, kPartBlocks) == fop::Status::kDone);
 }
 
 TEST_CASE("reqh upload room: an upload larger than a fair part leaves room for other owners",
