@@ -1,6 +1,6 @@
 // Measures what epochs cost and bring, in virtual time with the real members and schedulers.
 //
-//     bench_epochs [--json]
+//     bench_epochs [--json [--losses]]
 //
 // First the cost of an epoch.
 // All members of a view become ready at once; measured is the time from then until the last of them
@@ -10,7 +10,8 @@
 // Then how much sooner applications are done when all servers serve the same one at a time (policy
 // epoch_groups), compared with servers that each go by the order of arrival (fifo), and what of
 // that is lost when epochs cost time, servers hear of them one after the other, requests take
-// unequal times, or applications use a part of the servers only.
+// unequal times, or applications use a part of the servers only. With --json the losses are left
+// out unless --losses asks for them: they take minutes. bench/epochs_page.py draws all figures.
 
 #include <array>
 #include <cmath>
@@ -97,7 +98,8 @@ constexpr std::array kIdeals{Ideal{1, 4, 50},   Ideal{4, 2, 1000}, Ideal{4, 4, 1
                              Ideal{64, 16, 30}, Ideal{64, 64, 10}};
 
 struct Measured {
-    const char* what;
+    const char* what;  // What takes from the gain.
+    const char* way;   // How epoch_groups is set.
     Experiment experiment;
     Comparison comparison;
 };
@@ -107,7 +109,7 @@ std::vector<Measured> measure_ideals() {
     for (const Ideal& ideal : kIdeals) {
         const Experiment experiment{
             .servers = ideal.servers, .apps = ideal.apps, .trials = ideal.trials};
-        all.push_back({"", experiment, bench::compare(experiment)});
+        all.push_back({"nothing", "serve", experiment, bench::compare(experiment)});
     }
     return all;
 }
@@ -115,30 +117,25 @@ std::vector<Measured> measure_ideals() {
 // What takes from the gain, one thing at a time; 16 servers and 8 applications.
 std::vector<Measured> measure_losses() {
     std::vector<Measured> all;
-    const auto add = [&all](const char* what, Experiment experiment) {
+    const auto add = [&all](const char* what, const char* way, Experiment experiment) {
         experiment.servers = 16;
         experiment.apps = 8;
         experiment.trials = 100;
-        all.push_back({what, experiment, bench::compare(experiment)});
+        if (std::strcmp(way, "wait") == 0) experiment.settings = "others: wait";
+        if (std::strcmp(way, "serve, 10 ms") == 0) experiment.settings = "length: 10ms";
+        all.push_back({what, way, experiment, bench::compare(experiment)});
     };
-    add("nothing", {});
-    add("no epochs", {.has_epochs = false});
-    for (const double cost : {0.1, 0.5, 1.0, 2.0}) {
-        add("epoch cost, serve", {.epoch_cost = cost});
-        add("epoch cost, wait", {.epoch_cost = cost, .settings = "others: wait"});
+    for (const char* way : {"serve", "wait", "serve, 10 ms"}) add("nothing", way, {});
+    add("no epochs", "serve", {.has_epochs = false});
+    for (const char* way : {"serve", "wait"}) {
+        for (const double cost : {0.1, 0.5, 1.0, 2.0}) add("epoch cost", way, {.epoch_cost = cost});
+        for (const double raggedness : {0.5, 1.0, 2.0})
+            add("raggedness", way, {.raggedness = raggedness});
+        for (const double spread : {0.25, 0.5, 0.9}) add("unequal times", way, {.spread = spread});
     }
-    for (const double raggedness : {0.5, 1.0, 2.0}) {
-        add("raggedness, serve", {.raggedness = raggedness});
-        add("raggedness, wait", {.raggedness = raggedness, .settings = "others: wait"});
-    }
-    for (const double spread : {0.25, 0.5, 0.9}) {
-        add("unequal times, serve", {.spread = spread});
-        add("unequal times, wait", {.spread = spread, .settings = "others: wait"});
-    }
-    for (const double striping : {0.75, 0.5, 0.25, 0.0625}) {
-        add("striping, serve", {.striping = striping});
-        add("striping, wait", {.striping = striping, .settings = "others: wait"});
-        add("striping, serve, 10 ms", {.striping = striping, .settings = "length: 10ms"});
+    for (const char* way : {"serve", "wait", "serve, 10 ms"}) {
+        for (const double striping : {0.75, 0.5, 0.25, 0.0625})
+            add("striping", way, {.striping = striping});
     }
     return all;
 }
@@ -160,53 +157,90 @@ void print_coordination(const std::vector<Measured>& ideals, const std::vector<M
                     100 * each.comparison.reduction(), 100 * (groups.makespan / fifo.makespan - 1));
     }
     std::printf(
-        "\n16 servers, 8 apps           | reduction makespan |  p99 of fifo, groups | "
+        "\n16 servers, 8 apps                | reduction makespan |  p99 of fifo, groups | "
         "Jain of fifo, groups | epochs\n");
     for (const Measured& each : losses) {
         const auto& [fifo, groups] = each.comparison;
-        std::printf("%-21s %6.4g | %7.1f %% %+6.1f %% | %10.2f %8.2f | %11.3f %8.3f | %6.1f\n",
-                    each.what, amount(each.experiment), 100 * each.comparison.reduction(),
-                    100 * (groups.makespan / fifo.makespan - 1), fifo.p99, groups.p99, fifo.jain,
-                    groups.jain, groups.epochs);
+        std::printf(
+            "%-13s %-12s %6.4g | %7.1f %% %+6.1f %% | %10.2f %8.2f | %11.3f %8.3f | %6.1f\n",
+            each.what, each.way, amount(each.experiment), 100 * each.comparison.reduction(),
+            100 * (groups.makespan / fifo.makespan - 1), fifo.p99, groups.p99, fifo.jain,
+            groups.jain, groups.epochs);
     }
 }
 
-void print_json(const std::vector<Cost>& costs, double grows, const std::vector<Measured>& ideals) {
-    std::printf("{\"coordination\": [");
-    for (const Measured& each : ideals) {
-        const auto& [fifo, groups] = each.comparison;
-        std::printf(
-            "%s{\"servers\": %zu, \"apps\": %zu, \"reduction\": %.4f, \"expected\": %.4f, "
-            "\"makespan\": %.4f}",
-            &each == &ideals.front() ? "" : ", ", each.experiment.servers, each.experiment.apps,
-            each.comparison.reduction(),
-            1 - bench::expected_groups(each.experiment.apps) /
-                    bench::expected_fifo(each.experiment.servers, each.experiment.apps),
-            groups.makespan / fifo.makespan);
-    }
+void print_json_outcome(const Comparison& comparison) {
+    const auto& [fifo, groups] = comparison;
     std::printf(
-        "], \"latency_10k_us\": %.1f, \"messages_10k\": %llu, \"growth_per_factor\": %.2f, "
-        "\"latency\": [",
-        costs.back().us, static_cast<unsigned long long>(costs.back().messages), grows);
+        "\"reduction\": %.4f, \"makespan\": %.4f, \"mean_fifo\": %.4f, \"mean\": %.4f, "
+        "\"p99_fifo\": %.4f, \"p99\": %.4f, \"jain_fifo\": %.4f, \"jain\": %.4f, "
+        "\"epochs\": %.2f}",
+        comparison.reduction(), groups.makespan / fifo.makespan, fifo.mean, groups.mean, fifo.p99,
+        groups.p99, fifo.jain, groups.jain, groups.epochs);
+}
+
+void print_json_losses(const std::vector<Measured>& losses) {
+    std::printf("\"losses\": [");
+    for (const Measured& each : losses) {
+        std::printf("%s{\"what\": \"%s\", \"way\": \"%s\", \"amount\": %.4f, ",
+                    &each == &losses.front() ? "" : ", ", each.what, each.way,
+                    amount(each.experiment));
+        print_json_outcome(each.comparison);
+    }
+    std::printf("], ");
+}
+
+void print_json_latencies(const std::vector<Cost>& costs) {
+    std::printf("\"latency\": [");
     for (const Cost& cost : costs) {
         std::printf("%s{\"members\": %zu, \"us\": %.1f, \"messages\": %llu}",
                     &cost == &costs.front() ? "" : ", ", cost.members, cost.us,
                     static_cast<unsigned long long>(cost.messages));
     }
-    std::printf("]}\n");
+    std::printf("]");
 }
 
-int run(bool as_json) {
+// Without losses there is no key for them.
+void print_json(const std::vector<Cost>& costs, double grows, const std::vector<Measured>& ideals,
+                const std::vector<Measured>& losses) {
+    std::printf("{\"coordination\": [");
+    for (const Measured& each : ideals) {
+        const std::size_t servers = each.experiment.servers;
+        const std::size_t apps = each.experiment.apps;
+        const double fifo = bench::expected_fifo(servers, apps);
+        const double groups = bench::expected_groups(apps);
+        std::printf(
+            "%s{\"servers\": %zu, \"apps\": %zu, \"expected\": %.4f, "
+            "\"expected_mean_fifo\": %.4f, \"expected_mean\": %.4f, ",
+            &each == &ideals.front() ? "" : ", ", servers, apps, 1 - groups / fifo, fifo, groups);
+        print_json_outcome(each.comparison);
+    }
+    std::printf("], ");
+    if (!losses.empty()) print_json_losses(losses);
+    std::printf("\"latency_10k_us\": %.1f, \"messages_10k\": %llu, \"growth_per_factor\": %.2f, ",
+                costs.back().us, static_cast<unsigned long long>(costs.back().messages), grows);
+    print_json_latencies(costs);
+    std::printf("}\n");
+}
+
+struct Asked {
+    bool json = false;
+    bool losses = false;
+};
+
+int run(const Asked& asked) {
     std::vector<Cost> costs;
     for (const std::size_t members : {10U, 100U, 1000U, 10'000U}) costs.push_back(measure(members));
     const double grows = growth(costs.front(), costs.back());
     const std::vector<Measured> ideals = measure_ideals();
-    if (as_json) {
-        print_json(costs, grows, ideals);
+    std::vector<Measured> losses;
+    if (asked.losses || !asked.json) losses = measure_losses();
+    if (asked.json) {
+        print_json(costs, grows, ideals, losses);
         return 0;
     }
     print_costs(costs, grows);
-    print_coordination(ideals, measure_losses());
+    print_coordination(ideals, losses);
     return 0;
 }
 
@@ -214,5 +248,10 @@ int run(bool as_json) {
 }  // namespace fopd::sim
 
 int main(int count, char** words) {
-    return fopd::sim::run(count > 1 && std::strcmp(words[1], "--json") == 0);
+    fopd::sim::Asked asked;
+    for (int i = 1; i < count; ++i) {
+        if (std::strcmp(words[i], "--json") == 0) asked.json = true;
+        if (std::strcmp(words[i], "--losses") == 0) asked.losses = true;
+    }
+    return fopd::sim::run(asked);
 }

@@ -44,7 +44,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
       views_(world_, seed, options.store_faults),
       book_(world_),
       epoch_calls_(node_names(options.nodes)),
-      member_states_(node_names(options.nodes), eh::peers::MemberOptions{}.fanout),
+      member_states_(node_names(options.nodes), options.fanout),
       epoch_lives_(options.nodes, 0),
       doomed_(options.nodes, false),
       excused_until_(options.nodes, Instant::min()),

@@ -39,6 +39,7 @@ struct ClusterOptions {
     // the root, or if it is shared, in a store that any node can reach; then any can be root.
     bool peers = false;
     bool shared_views = false;
+    std::uint32_t fanout = 16;          // The number of nodes that report to one node.
     ViewStoreFaults store_faults = {};  // Of the shared store.
     // With a pool, each node has a tape library.
     SimulatedLibraryOptions library = {};

@@ -74,7 +74,7 @@ std::string Cluster::epoch_configuration() {
                                        ? "{ kind: etcd, endpoints: [ \"http://etcd\" ] }"
                                        : "{ root: node-0 }";
     return "kind: peers, store: " + std::string(store) + ", " + std::string(kEpochTimes) +
-           ", members: [ " + members + "]";
+           ", fanout: " + std::to_string(options_.fanout) + ", members: [ " + members + "]";
 }
 
 eh::EpochRules Cluster::rules(const eh::EpochRules& plain) const {

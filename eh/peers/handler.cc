@@ -195,7 +195,7 @@ std::string PeersHandler::reason_of_silence() const {
     const std::string& root = member_->root_name();
     if (root == self_.name) return {};
     const std::string problem = parts_.links.problem_with(root);
-    if (!problem.empty()) return "; the root " + root + " cannot be reached at " + problem;
+    if (!problem.empty()) return "; the root " + root + " " + problem;
     if (root.empty() || root != viewless_) return {};
     return "; the root " + root + " is no member of epochs itself yet";
 }

@@ -28,9 +28,9 @@ public:
     // The number of requests to join that other daemons have taken so far. Each of them is answered
     // if it is valid.
     virtual std::uint64_t requests_taken() const = 0;
-    // The last problem with messages to the member of this name: the address and the reason why it
-    // is not reached, or the reason why it refuses them. Empty if the last message has reached it,
-    // or none was sent.
+    // The last problem with messages to the member of this name, as words that follow its name:
+    // that it cannot be reached or takes no messages, at which address, and why. Empty if it has
+    // taken the last message, or none was sent.
     virtual std::string problem_with(const std::string& name) const = 0;
 
 protected:

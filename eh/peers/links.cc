@@ -88,7 +88,9 @@ public:
 
     // Empty: there is none.
     std::string problem() const {
-        return problem_.empty() ? std::string() : peer_.address + ": " + problem_;
+        if (problem_.empty()) return {};
+        const char* const what = is_reached_ ? "takes no messages at " : "cannot be reached at ";
+        return what + peer_.address + ": " + problem_;
     }
     // The number of the last message sent. Messages are numbered over all links.
     std::uint64_t last_sent() const { return last_sent_; }
@@ -171,8 +173,10 @@ private:
         } else if (answer && answer->status == fop::Status::kBusy) {
             // It is reached, and begins to take part, or ends. That is nothing to look into.
             problem_ = answer->words;
+            is_reached_ = true;
         } else if (answer) {
             report(answer->words);
+            is_reached_ = true;
         }
         pump();
         if (!order_.empty() && !client_->open()) wake_.wake_all();
@@ -226,6 +230,7 @@ private:
     void report(const std::string& reason) {
         if (closing_) return;
         problem_ = reason;
+        is_reached_ = false;
         if (reason == reported_) return;
         reported_ = reason;
         emit(owner_.events_, Level::kWarn, "eh.peer_unreachable",
@@ -251,8 +256,9 @@ private:
     bool again_ = false;                 // The connection is to be made anew.
     Instant again_not_before_{};
     std::uint64_t last_sent_ = 0;
-    std::string problem_;   // Why the last messages have not been delivered; empty: none is known.
-    std::string reported_;  // What the log has of that.
+    std::string problem_;  // Why the last messages have not been delivered; empty: none is known.
+    bool is_reached_ = false;  // The peer has answered with the problem.
+    std::string reported_;     // What the log has of that.
     bool closing_ = false;
 };
 

@@ -40,7 +40,10 @@ protected:
     ~ViewPool() = default;
 };
 
-// The options of a member. All but `others`, `root` and `pool` are the same at all members.
+// The options of a member. `rules_hash` stands for those that all members need to have in common:
+// the rules, `fanout`, `grace`, `root_silent` and whatever else the caller has put into it. Nobody
+// compares the others. Of `join_batch`, `expect`, `bootstrap_timeout`, `block` and `quorum` those
+// of the member count that is root, or is about to become it.
 struct MemberOptions {
     EpochRules rules{};
     std::uint64_t rules_hash = 0;  // A member with another hash is refused.

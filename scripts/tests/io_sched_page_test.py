@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-import io_sched_page  # noqa: E402
+from figures_page import HEIGHT, WIDTH, filled  # noqa: E402
+from io_sched_page import EXPERIMENTS  # noqa: E402
 
 
 class Figures(dict):
@@ -34,7 +35,7 @@ def page_text():
 class IoSchedPageTest(unittest.TestCase):
     def test_every_figure_is_one_of_the_program(self):
         figures = Figures()
-        io_sched_page.filled(page_text(), figures, "performance")
+        filled(page_text(), EXPERIMENTS, figures, "performance")
         source = (ROOT / "bench" / "bench_io_sched.cc").read_text()
         for name in figures.asked:
             composed = name.startswith("locate_")
@@ -42,8 +43,8 @@ class IoSchedPageTest(unittest.TestCase):
                 self.assertIn('"locate_"' if composed else f'"{name}"', source)
 
     def test_tables_and_plots_are_written_again_and_again(self):
-        once, plots = io_sched_page.filled(page_text(), Figures(), "performance")
-        again, _ = io_sched_page.filled(once, Figures(), "performance")
+        once, plots = filled(page_text(), EXPERIMENTS, Figures(), "performance")
+        again, _ = filled(once, EXPERIMENTS, Figures(), "performance")
         self.assertEqual(once, again)
         for name in plots:
             self.assertIn(f"(performance/{name})", once)
@@ -51,17 +52,17 @@ class IoSchedPageTest(unittest.TestCase):
         self.assertEqual(len(plots), 6)
 
     def test_plots_are_drawings_within_their_frame(self):
-        _, plots = io_sched_page.filled(page_text(), Figures(), "performance")
+        _, plots = filled(page_text(), EXPERIMENTS, Figures(), "performance")
         for name, drawn in plots.items():
             with self.subTest(name):
                 root = xml.etree.ElementTree.fromstring(drawn)
                 for each in root.iter("{http://www.w3.org/2000/svg}circle"):
-                    self.assertTrue(0 <= float(each.get("cx")) <= io_sched_page.WIDTH)
-                    self.assertTrue(0 <= float(each.get("cy")) <= io_sched_page.HEIGHT)
+                    self.assertTrue(0 <= float(each.get("cx")) <= WIDTH)
+                    self.assertTrue(0 <= float(each.get("cy")) <= HEIGHT)
 
     def test_a_page_without_the_places_is_refused(self):
         with self.assertRaises(SystemExit):
-            io_sched_page.filled("# nothing\n", Figures(), "performance")
+            filled("# nothing\n", EXPERIMENTS, Figures(), "performance")
 
 
 if __name__ == "__main__":

@@ -285,8 +285,8 @@ TEST_CASE("eh handler: a node that is not reached, or does not reach the root, s
           plain +
               "; other daemons take the messages of this one, and none of theirs arrives at a, "
               "its address in eh.members or eh.address");
-    CHECK(error_with(false, false, "tcp://r:1: refused") ==
-          plain + "; the root r cannot be reached at tcp://r:1: refused");
+    CHECK(error_with(false, false, "takes no messages at tcp://r:1: it is starting") ==
+          plain + "; the root r takes no messages at tcp://r:1: it is starting");
 }
 
 TEST_CASE("eh handler: whoever asks a root that is no member itself says so", "[eh]") {

@@ -158,10 +158,11 @@ TEST_CASE("eh links: a message of the peer ends the back-off of the links to it"
 TEST_CASE("eh links: a member that has another address now has the problem of that one", "[eh]") {
     // Nobody listens there. By its name this link comes before the other one, or behind it.
     const Peer away{.name = kPeer.name, .address = GENERATE("mem://nowhere:1", "mem://without:1")};
+    const std::string cannot_be_reached = "cannot be reached at " + away.address + ": ";
     LinkStage stage;
     stage.send_to(&away);
     stage.world.run_for(500ms);
-    CHECK(stage.links->problem_with(kPeer.name).starts_with(away.address + ": "));
+    CHECK(stage.links->problem_with(kPeer.name).starts_with(cannot_be_reached));
 
     stage.send();
     stage.wait();
@@ -171,7 +172,7 @@ TEST_CASE("eh links: a member that has another address now has the problem of th
     CHECK(stage.links->problem_with(kPeer.name) == "");
 
     stage.send_to(&away);
-    CHECK(stage.links->problem_with(kPeer.name).starts_with(away.address + ": "));
+    CHECK(stage.links->problem_with(kPeer.name).starts_with(cannot_be_reached));
     CHECK(stage.links->problem_with("c") == "");
 }
 
@@ -182,7 +183,8 @@ TEST_CASE("eh links: a member that takes no messages now has that problem, and i
     stage.wait();
     stage.refuse(fop::Status::kBusy, "it is starting");
     stage.wait();
-    CHECK(stage.links->problem_with(kPeer.name) == kPeer.address + ": it is starting");
+    CHECK(stage.links->problem_with(kPeer.name) ==
+          "takes no messages at " + kPeer.address + ": it is starting");
     CHECK(stage.events.count("eh.peer_unreachable") == 0);
 
     stage.send();
@@ -190,6 +192,8 @@ TEST_CASE("eh links: a member that takes no messages now has that problem, and i
     stage.refuse(fop::Status::kDenied, "it is a stranger");
     stage.wait();
     CHECK(stage.events.count("eh.peer_unreachable") == 1);
+    CHECK(stage.links->problem_with(kPeer.name) ==
+          "takes no messages at " + kPeer.address + ": it is a stranger");
     stage.send();
     stage.wait();
     stage.answer();

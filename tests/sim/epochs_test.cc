@@ -4,6 +4,7 @@
 // laws of epochs are checked at each view, at each call of a node, and at each answer.
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -338,6 +339,10 @@ std::uint64_t run_seed(std::uint64_t seed) {
     const auto faulty = [&random] {
         return static_cast<std::uint32_t>(random.below(4) == 0 ? random.below(200'000) : 0);
     };
+    // With two, the second of four nodes has another one below it, whose epochs it relays. The draw
+    // is apart from the others: the fanout changes nothing else of what a seed does.
+    core::Random of_fanout(seed ^ 0xfa0U);
+    constexpr std::array<std::uint32_t, 4> kFanouts{2, 2, 3, 16};
     const ClusterOptions options{
         .nodes = 1 + upto(3),
         .localities = upto(3),
@@ -348,6 +353,7 @@ std::uint64_t run_seed(std::uint64_t seed) {
         .wire = draw_wire(seed),
         .peers = true,
         .shared_views = random.below(2) == 0,
+        .fanout = kFanouts[of_fanout.below(kFanouts.size())],
         .store_faults = {.failed_ppm = faulty(), .lost_ppm = faulty(), .unknown_ppm = faulty()}};
     ReplayedCluster cluster(seed, options, ReplayedCluster::Seed::kOfSwarm);
     auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
