@@ -174,6 +174,9 @@ static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == k
 
 constexpr std::size_t kDefault = 0;
 static_assert(kPolicies[kDefault].name == "crr");
+// Its rules are shown and changed while the policy in use has no rules.
+constexpr std::size_t kRulesByDefault = 7;
+static_assert(kPolicies[kRulesByDefault].name == "tbf");
 
 }  // namespace
 
@@ -192,7 +195,7 @@ const PolicyEntry& PolicyChoice::decides() const {
 const PolicyEntry& PolicyChoice::with_rules() const {
     const PolicyEntry& entry = decides();
     if (entry.rule_book != nullptr) return entry;
-    return *std::ranges::find(kPolicies, "tbf", &PolicyEntry::name);
+    return kPolicies[kRulesByDefault];
 }
 
 PolicyShare PolicyChoice::share(PolicyNode& node, Instant now) const {

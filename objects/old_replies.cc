@@ -47,6 +47,7 @@ Task<Result<void>> OldReplies::forget(std::size_t at, std::size_t count) {
         change.records().forget(store::Key::reply(key));
     }
     if (change.records().count() == 0) co_return Result<void>{};
+    // Not commit(): the shares are given back in the turn in which the change begins.
     const std::size_t forgotten = change.records().count();
     const Result<void> begun =
         change.begin(std::move(*room), store::Durability::kDurable, store::Data::kNone);

@@ -50,9 +50,9 @@ public:
     // REQUIRES: the amount was taken or added.
     void put_back(Amount amount);
 
-    // Promises blocks that are to be taken later, for uploads that have begun. False, and nothing
-    // is promised: they would exceed the limit, with what is used and promised already. Promises
-    // are kept apart from the use: they refuse nothing but other promises.
+    // Promises blocks that an upload in progress will take later. Returns false, and promises
+    // nothing, if these blocks, the blocks in use and the blocks promised already would exceed the
+    // limit. A promise does not count as use: it prevents other promises, but nothing else.
     bool promise(std::uint64_t blocks);
     // Promises the blocks whatever the limit is.
     void add_promise(std::uint64_t blocks);

@@ -160,8 +160,8 @@ private:
         if (is_limited(client, total)) return has_room(client, total);
         return held_ < total - kept_back(total) && client.held_ < 3 * (total - held_);
     }
-    // Pieces that clients which are not slow must leave free: it may become known too late that
-    // they are slow.
+    // The buffers that clients leave free as long as they are not known to be slow: the server may
+    // learn too late that they are.
     static std::uint64_t kept_back(std::uint64_t total) { return total > 1 ? (total + 7) / 8 : 0; }
     bool has_room(const Client& client, std::uint64_t total) const {
         const Principal& principal = client.principal_->second;

@@ -10,7 +10,7 @@
 
 namespace fopd::devices {
 
-// A place for one cartridge in a library: a storage element, an exchange element, through which
+// A holder of one cartridge in a library: a storage element, an exchange element, through which
 // people exchange cartridges, or a drive.
 struct LibraryElement {
     enum class Kind : std::uint8_t { kStorage, kExchange, kDrive };

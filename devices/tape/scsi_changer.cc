@@ -94,7 +94,7 @@ Result<std::vector<ElementStatus>> ScsiChanger::inventory() {
         }
         for (ElementStatus& each : report->elements) elements.push_back(std::move(each));
     }
-    // Where no place is said to be accessible, the changer does not tell.
+    // A changer that reports no element as accessible does not report access at all.
     const bool tells_access = std::ranges::any_of(elements, [](const ElementStatus& each) {
         return each.element.kind == LibraryElement::Kind::kStorage && each.element.accessible;
     });

@@ -38,21 +38,21 @@ Task<Result<void>> ScsiLibrary::open() {
 }
 
 Result<void> ScsiLibrary::place_drives(const std::vector<ElementStatus>& elements) {
-    std::vector<const ElementStatus*> places;
+    std::vector<const ElementStatus*> reported;
     for (const ElementStatus& each : elements) {
-        if (each.element.kind == LibraryElement::Kind::kDrive) places.push_back(&each);
+        if (each.element.kind == LibraryElement::Kind::kDrive) reported.push_back(&each);
     }
     const bool tells = std::ranges::any_of(
-        places, [](const ElementStatus* each) { return each->device.has_value(); });
+        reported, [](const ElementStatus* each) { return each->device.has_value(); });
     for (const auto& drive : drives_) {
         const DriveIdentity& identity = drive->identity();
         const auto is_its = [&](const ElementStatus* each) {
-            if (!tells) return each == places[std::min(addresses_.size(), places.size() - 1)];
+            if (!tells) return each == reported[std::min(addresses_.size(), reported.size() - 1)];
             return each->device &&
                    names_device(*each->device, identity.serial, identity.designators);
         };
-        const auto found = std::ranges::find_if(places, is_its);
-        if (found == places.end()) {
+        const auto found = std::ranges::find_if(reported, is_its);
+        if (found == reported.end()) {
             return tape_refused(Errc::kNotFound, "the changer does not report one of the drives");
         }
         const std::uint32_t address = (*found)->element.address;

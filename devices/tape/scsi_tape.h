@@ -8,6 +8,7 @@
 
 #include "core/io.h"
 #include "core/result.h"
+#include "devices/tape/cartridge_text.h"
 #include "devices/tape/record_map.h"
 #include "devices/tape/scsi_pages.h"
 #include "devices/tape/scsi_port.h"

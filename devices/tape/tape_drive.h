@@ -82,7 +82,7 @@ public:
     // kInvalid: a tape is loaded already, or its description is wrong. kIo: it cannot be loaded;
     // the changer can take it away.
     virtual Task<Result<LoadedTape>> load() = 0;
-    // Rewinds, and gives the cartridge back to the place from which the changer takes it. The drive
+    // Rewinds, and moves the cartridge to where the changer can take it. The drive
     // writes its buffer first; a failure of that means the same as of sync(), and the cartridge is
     // unloaded nevertheless. If loaded() is still set after a failure, the cartridge is stuck. Also
     // gives back a cartridge that an earlier process has loaded. Succeeds if the drive has an

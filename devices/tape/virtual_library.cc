@@ -113,8 +113,8 @@ void VirtualLibrary::fill_drive(std::uint32_t index) {
                                 .boot_id = options_.boot_id});
 }
 
-// Forgets cartridges that are gone, but for those in use, and gives new ones a place. True: the
-// positions have changed.
+// Forgets cartridges whose files are gone unless they are in use, and assigns elements to new
+// cartridges. Returns whether an assignment has changed.
 bool VirtualLibrary::place_found(const Found& found) {
     std::set<std::string> unplaced(found.names.begin(), found.names.end());
     CartridgePositions kept;

@@ -44,9 +44,9 @@ struct Caller {
     std::string address{};  // For logs.
 };
 
-// The memory that a fop counts from its arrival on, besides its content: what the server keeps of
-// it, of which kServerFopBytes, and what its user does: its part of the request scheduler, and its
-// state until it runs.
+// The memory that counts for a fop from its arrival on, besides its content: kServerFopBytes for
+// the records of the server, and the rest for the user's state of a fop that waits, including its
+// place in the request scheduler.
 inline constexpr std::uint64_t kFopBytes = 2048;
 inline constexpr std::uint64_t kServerFopBytes = 704;
 

@@ -66,7 +66,7 @@ public:
         spec.body = body;
         return spec;
     }
-    // Each piece that the server pulls takes a second.
+    // Each part that the server pulls takes a second.
     FopSpec slow(fop::Fid fid) const {
         FopSpec spec = this->spec(fid, Carried::kInMemory);
         spec.transfer_time = 1s;

@@ -272,7 +272,7 @@ TEST_CASE("sim admin: a check is ordered by disk, and its report has what was co
     CHECK(without.answer("/v1/store/check-report").json == json({{"checks", json::array()}}));
 }
 
-TEST_CASE("sim admin: a backup is read in pieces until the next one or its end", "[sim]") {
+TEST_CASE("sim admin: a backup is read in parts until the next one or its end", "[sim]") {
     const TempDir directory;
     AdminStage stage(17, {.nodes = 1, .disks = 2}, "", directory.path());
     stage.wait_ready();

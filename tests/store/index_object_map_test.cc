@@ -415,8 +415,7 @@ TEST_CASE("store object map: blocks at the end of the largest object", "[store]"
     map.release();
 }
 
-TEST_CASE("store object map: a cleared range is a hole at once, and is freed in pieces",
-          "[store]") {
+TEST_CASE("store object map: a cleared range is a hole at once, and is freed in parts", "[store]") {
     IndexStage stage(IndexKind::kLmdb);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);

@@ -93,13 +93,13 @@ struct Boots {
     core::Random& random;
     const Findings& findings;
     std::vector<devices::DiskImage*> images;
-    // After one of so many cuts, as the luck has it, only the process has ended, and the kernel
-    // ends what it had begun. 0: the power was always gone.
+    // After one of so many cuts, drawn by chance, only the process ends, and the kernel finishes
+    // the I/O in flight. 0: each cut is a loss of power.
     unsigned process_ends_of = 0;
 };
 
-// At which step of a boot its power goes, as the plan says or the luck has it. The last boot is
-// never cut.
+// The step of a boot at which its power is cut, as the plan says or drawn by chance. 0: it is not
+// cut, as in the last boot.
 template <typename Plan>
 std::uint64_t draw_cut(const Plan& plan, unsigned boot, core::Random& random) {
     if (plan.orderly || boot + 1 >= plan.boots) return 0;

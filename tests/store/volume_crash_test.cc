@@ -58,7 +58,7 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
     REQUIRE(figures.checkpoints > 0);
 }
 
-TEST_CASE("volume: the power may fail while cleared ranges are freed in pieces", "[store][swarm]") {
+TEST_CASE("volume: the power may fail while cleared ranges are freed in parts", "[store][swarm]") {
     Remains figures(kDiskBytes);
     for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
         CAPTURE(seed);
