@@ -239,9 +239,9 @@ TEST_CASE("library: a cartridge that a recall waits for is not formatted", "[lib
     REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
     stage.run_for(20ms);
 
-    const MediaOutcome outcome = stage.at(
-        0, stage.library().format(
-               {.barcode = barcode, .pool = "cold", .force = FormatForce::kLoseObjects}));
+    const MediaOutcome outcome =
+        stage.at(0, stage.library().format(
+                        {.barcode = barcode, .pool = "cold", .force = FormatForce::kLoseObjects}));
     CHECK(outcome.kind == Kind::kRefused);
     CHECK(outcome.words == "cartridge " + barcode + " is needed by a recall");
     CHECK(stage.recalled(fid) == bytes);

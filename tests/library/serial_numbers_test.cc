@@ -140,8 +140,7 @@ TEST_CASE("library: a blank cartridge in place of one with data is foreign, and 
     TapeStage stage;
     const Numbered object(stage);
     auto taken = stage.tapes.take(address_of(stage, object.barcode));
-    stage.tapes.add(
-        {.barcode = object.barcode, .serial = "OTHER", .capacity_bytes = 64UL << 20});
+    stage.tapes.add({.barcode = object.barcode, .serial = "OTHER", .capacity_bytes = 64UL << 20});
 
     CHECK(load_into_first(stage, object.barcode) == SerialKind::kFailed);
     const Cartridge blank = cartridge(stage, object.barcode);
