@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ constexpr unsigned kNumberShift = 44;
 constexpr const char* kProtected = "it is write-protected";
 constexpr const char* kImageDamaged = "its image is damaged, and can only be read";
 
+// The begin of the reason of a cartridge whose label is right, and whose serial number is not.
+constexpr std::string_view kMayBeCopy = "it may be a copy: ";
+
 constexpr const char* kLostAll = "it is blank, and had a label and data";
 
 // The reason why a loaded cartridge cannot be written.
@@ -35,6 +39,10 @@ bool ends_with_mount(const Cartridge& cartridge) {
     const std::string_view reason = cartridge.reason;
     return is_bad &&
            (reason == kProtected || reason == kImageDamaged || reason.starts_with(kDoesNotLoad));
+}
+
+std::string words_of_serials(const std::string& there, const std::string& known) {
+    return "its serial number is " + there + " instead of " + known;
 }
 
 }  // namespace
@@ -57,10 +65,21 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
     const bool may_be_labelled =
         is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration ||
                         found->kind == Kind::kUnreadable);
-    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
-                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
-    if (is_right) {
+    const std::string serial = parts_.drive.loaded()->serial;
+    const bool is_other = !before.serial.empty() && !serial.empty() && before.serial != serial;
+    // A cartridge whose label could not be written may get a new one by itself, its copy must not.
+    const bool is_unwritten =
+        before.state == CartridgeState::kBlank || before.state == CartridgeState::kFailed;
+    const bool is_wrong_copy = is_other && is_unwritten && found->kind != Kind::kBlank;
+    const bool fits = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
+                                   : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
+    if (fits && !is_wrong_copy) {
         label_is_right_ = true;
+        // Nothing is lost if a blank cartridge was replaced by another one.
+        may_be_copy_ = is_other && found->kind != Kind::kBlank;
+        if (!may_be_copy_ && !serial.empty()) {
+            parts_.shelf.to_change().change(id)->serial = serial;
+        }
         const bool is_protected = parts_.drive.loaded()->write_protected;
         const bool was_lost =
             before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
@@ -71,6 +90,7 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         if (was_lost || is_ok_without) parts_.shelf.set_found(id);
         const bool is_healed = ends_with_mount(*parts_.shelf.find(id)) && !is_protected;
         if (is_healed) parts_.shelf.set_found(id);
+        co_await judge_serial(id);
         const CartridgeState state = parts_.shelf.find(id)->state;
         if (is_protected && (state == CartridgeState::kOk || state == CartridgeState::kBlank)) {
             parts_.shelf.set_state(id, CartridgeState::kReadOnly,
@@ -79,10 +99,43 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         co_return Result<void>{};
     }
     const bool has_lost_all = is_labelled && found->kind == Kind::kBlank;
-    const char* const what = has_lost_all ? kLostAll : store::describe_kind(found->kind);
-    parts_.shelf.set_state(id, CartridgeState::kForeign, what);
+    const char* const what = has_lost_all ? kLostAll
+                             : fits       ? "it may be a copy of the cartridge"
+                                          : store::describe_kind(found->kind);
+    std::string reason = what;
+    if (is_other) reason += "; " + words_of_serials(serial, before.serial);
+    parts_.shelf.set_state(id, CartridgeState::kForeign, reason);
     [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
     co_return std::unexpected(Error{.code = Errc::kInvalid, .context = what});
+}
+
+// From now on the record is about the loaded cartridge, whatever it was about before.
+void DriveUnit::take_serial(Cartridge& cartridge) {
+    const auto& loaded = parts_.drive.loaded();
+    cartridge.serial = loaded ? loaded->serial : std::string();
+    may_be_copy_ = false;
+}
+
+// Two cartridges with the same label may have different data behind it. One that may be the copy is
+// read, since all that is read is compared with checksums, and not written: otherwise objects would
+// be on one cartridge or the other. The state ends when the known one is back.
+Task<void> DriveUnit::judge_serial(CartridgeId id) {
+    const Cartridge cartridge = *parts_.shelf.find(id);
+    const std::string serial = parts_.drive.loaded()->serial;
+    if (may_be_copy_) {
+        const bool may_be_suspect =
+            is_readable(cartridge.state) && cartridge.state != CartridgeState::kSuspect;
+        if (!may_be_suspect) co_return;
+        const std::string reason =
+            std::string(kMayBeCopy) + words_of_serials(serial, cartridge.serial);
+        parts_.shelf.set_state(id, CartridgeState::kSuspect, reason);
+    } else {
+        const bool is_back = cartridge.state == CartridgeState::kSuspect && !serial.empty() &&
+                             cartridge.reason.starts_with(kMayBeCopy);
+        if (!is_back) co_return;
+        parts_.shelf.set_found(id);
+    }
+    [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
 }
 
 Task<Result<void>> DriveUnit::learn_number(store::TapeFile file) {

@@ -34,6 +34,7 @@ Task<Result<void>> DriveUnit::take_over(store::TapeIdentity identity) {
     cartridge.rescue = Rescue::kRunning;
     cartridge.number_on_tape = Cartridge::kUnknownNumber;
     if (identity.node != parts_.node) cartridge.node_on_tape = identity.node;
+    take_serial(cartridge);
     parts_.shelf.set_state(id, CartridgeState::kSuspect, "its objects are being rescued");
     co_return co_await parts_.shelf.save();
 }

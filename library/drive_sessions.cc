@@ -116,6 +116,11 @@ Task<Result<store::TapeReader*>> DriveUnit::reader() {
 
 Task<Result<store::TapeWriter*>> DriveUnit::writer() {
     ENSURE(cartridge_.has_value());
+    if (may_be_copy_) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid,
+                  .context = "the cartridge has the serial number of another one"});
+    }
     reader_.reset();
     if (writer_ && !writer_->failed()) co_return &*writer_;
     expect_blocks();

@@ -199,12 +199,14 @@ void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::stri
 
 void DriveUnit::take_down() {
     down_reason_ = "an administrator has taken it down";
+    parts_.robot.note_down(parts_.drive.serial(), name());
     core::emit(parts_.events, core::Level::kInfo, "library.drive_taken_down", {{"drive", name()}});
     set_activity(DriveActivity::kDown);
 }
 
 void DriveUnit::bring_up() {
     down_reason_.clear();
+    parts_.robot.note_up(parts_.drive.serial());
     parts_.blame.forget(name());
     set_activity(DriveActivity::kIdle);
 }
@@ -212,6 +214,7 @@ void DriveUnit::bring_up() {
 void DriveUnit::go_down(std::string_view reason) {
     if (is_down()) return;
     down_reason_ = reason;
+    parts_.robot.note_down(parts_.drive.serial(), name());
     set_activity(DriveActivity::kDown);
     core::emit(parts_.events, core::Level::kError, "library.drive_down",
                {{"drive", name()}, {"reason", reason}});
@@ -263,6 +266,10 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
         if (why == Errc::kNotFound || why == Errc::kInvalid) {
             parts_.shelf.set_state(id, CartridgeState::kMissing, moved.error().context);
         }
+        if (why == Errc::kDenied) {
+            const std::string keeper(parts_.robot.keeper(load.barcode));
+            set_stuck(id, keeper);
+        }
         co_return moved;
     }
     co_return co_await load_and_check(id, labels);
@@ -283,6 +290,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     }
     cartridge_ = id;
     label_is_right_ = false;
+    may_be_copy_ = false;
     generation_on_tape_ = 0;
     other_on_tape_.reset();
     session_at_ = parts_.reactor.now();
@@ -291,7 +299,6 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     ++cartridge->mounts;
     cartridge->technology = loaded->technology;
     cartridge->capacity_bytes = loaded->capacity_bytes;
-    cartridge->serial = loaded->serial;
     parts_.shelf.show(id);
     const std::string barcode = cartridge->barcode;
     core::emit(parts_.events, core::Level::kInfo, "library.mounted",
@@ -314,13 +321,17 @@ Task<void> DriveUnit::give_back(CartridgeId id) {
     [[maybe_unused]] const auto moved = co_await parts_.robot.put_away(serial);
 }
 
-// Marks the cartridge as missing, so that no request waits for it.
 void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
     go_down(describe(error));
+    set_stuck(id, name());
+}
+
+// Marks the cartridge as missing, so that no request waits for it.
+void DriveUnit::set_stuck(CartridgeId id, std::string_view drive) {
     const CartridgeState state = parts_.shelf.find(id)->state;
     if (!is_readable(state) && state != CartridgeState::kBlank) return;
     parts_.shelf.set_state(id, CartridgeState::kMissing,
-                           "it is stuck in drive " + std::string(name()));
+                           "it is stuck in drive " + std::string(drive));
 }
 
 Task<Result<void>> DriveUnit::unload() {
@@ -413,7 +424,9 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     identity.node = parts_.node;
     label_is_right_ = false;
     // The label's generation must never be greater than the one in the table.
-    parts_.shelf.begin_generation(id, identity.generation, pool).is_label_pending = true;
+    Cartridge& begun = parts_.shelf.begin_generation(id, identity.generation, pool);
+    begun.is_label_pending = true;
+    take_serial(begun);
     // After a crash, the next mount accepts the old label, the new one or none, and no other.
     parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
                            "its label is being written");

@@ -153,7 +153,7 @@ public:
 
     // Compares the end of the cartridge's data with the table, and returns a writer that is
     // positioned there. kCorrupt: the tape is shorter than the table says; the cartridge becomes
-    // suspect.
+    // suspect. kInvalid: by its serial number it may be a copy of the cartridge.
     Task<Result<store::TapeWriter*>> writer();
     Task<Result<store::TapeReader*>> reader();
     // If the table lacks the number in the cartridge's file ids, reads it from the labels of a tape
@@ -210,6 +210,8 @@ private:
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
     void note_generation(const store::Inspection& found);
+    void take_serial(Cartridge& cartridge);
+    Task<void> judge_serial(CartridgeId id);
     Task<Result<void>> note_other(store::Vsn vsn);
     Task<Result<std::uint32_t>> next_generation(CartridgeId id);
     bool needs_index() const;
@@ -225,6 +227,7 @@ private:
     void go_down(std::string_view reason);
     void expect_blocks();
     void note_stuck(CartridgeId id, const Error& error);
+    void set_stuck(CartridgeId id, std::string_view drive);
     Task<void> give_back(CartridgeId id);
     Task<Result<void>> mount(CartridgeId id, Labels labels);
     Task<Result<void>> take_out();
@@ -238,6 +241,8 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
+    // The label is right, and the serial number is that of another cartridge.
+    bool may_be_copy_ = false;
     // The generation in the label that is on the tape; 0: the tape has the label of another
     // cartridge.
     std::uint32_t generation_on_tape_ = 0;

@@ -129,14 +129,56 @@ Task<Result<void>> Robot::load(Load what) {
         co_return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "the library does not know the drive"});
     }
-    if (from->address == to->address) co_return Result<void>{};
+    std::uint32_t source = from->address;
+    const std::uint32_t target = to->address;
+    if (source == target) {
+        unloaded_.erase(what.drive_serial);
+        co_return Result<void>{};
+    }
     if (from->kind == LibraryElement::Kind::kDrive) {
+        const auto out = co_await get_out(what.barcode, target);
+        if (!out) co_return std::unexpected(out.error());
+        source = *out;
+    }
+    if (source != target) {
+        const auto moved = co_await move(source, target);
+        if (!moved) {
+            // It may be there, and is not loaded.
+            unloaded_.insert(what.drive_serial);
+            co_return moved;
+        }
+    }
+    co_return co_await check_brought(std::move(what));
+}
+
+// Moves a cartridge out of a drive that does not use it: to a free storage element, since not every
+// changer moves cartridges from one drive to another, or to `to` if none is free. Returns where it
+// is now.
+Task<Result<std::uint32_t>> Robot::get_out(std::string barcode, std::uint32_t to) {
+    const LibraryElement* const from = cartridge(barcode);
+    const bool is_down = down_.contains(from->drive_serial);
+    if (!is_down && !unloaded_.contains(from->drive_serial)) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the cartridge is in another drive"});
     }
-    const auto moved = co_await move(from->address, to->address);
-    if (!moved) co_return moved;
-    co_return co_await check_brought(std::move(what));
+    const LibraryElement* const free = free_element(LibraryElement::Kind::kStorage);
+    const std::uint32_t where = free == nullptr ? to : free->address;
+    const std::uint32_t source = from->address;
+    const auto moved = co_await move(source, where);
+    // A failed move may have moved it, so that only an inventory tells.
+    const auto looked = co_await look_now();
+    if (!looked) co_return std::unexpected(looked.error());
+    const LibraryElement* const now = cartridge(barcode);
+    if (now != nullptr && now->address == where) co_return where;
+    const bool has_stayed = now != nullptr && now->address == source;
+    if (has_stayed && is_down) {
+        co_return std::unexpected(
+            Error{.code = Errc::kDenied,
+                  .context = "the cartridge is in a drive that is down, and stays there"});
+    }
+    if (!moved) co_return std::unexpected(moved.error());
+    co_return std::unexpected(
+        Error{.code = Errc::kIo, .context = "the changer has moved another cartridge"});
 }
 
 // Of a wrong cartridge, the label would be compared with the record of the wanted one, which would
@@ -145,7 +187,11 @@ Task<Result<void>> Robot::check_brought(Load what) {
     const LibraryElement* const brought = drive_element(what.drive_serial);
     const bool is_other = brought != nullptr && brought->full && !brought->barcode.empty() &&
                           brought->barcode != what.barcode;
-    if (!is_other) co_return Result<void>{};
+    if (!is_other) {
+        unloaded_.erase(what.drive_serial);
+        co_return Result<void>{};
+    }
+    unloaded_.insert(what.drive_serial);
     const LibraryElement* const free = free_element(LibraryElement::Kind::kStorage);
     if (free != nullptr) {
         // If it stays in the drive, it is put away before the next load.
@@ -158,6 +204,19 @@ Task<Result<void>> Robot::check_brought(Load what) {
 Task<Result<void>> Robot::put_away(std::string drive_serial) {
     Turn turn(*this);
     co_await turn.take();
+    co_return co_await put_away_now(std::move(drive_serial));
+}
+
+Task<Result<void>> Robot::take_from_down(std::string drive_serial) {
+    Turn turn(*this);
+    co_await turn.take();
+    if (!down_.contains(drive_serial)) co_return Result<void>{};
+    co_return co_await put_away_now(std::move(drive_serial));
+}
+
+// REQUIRES: it is the caller's turn.
+Task<Result<void>> Robot::put_away_now(std::string drive_serial) {
+    unloaded_.insert(drive_serial);
     const auto looked = co_await look_now();
     if (!looked) co_return looked;
     const LibraryElement* const from = drive_element(drive_serial);
@@ -167,7 +226,30 @@ Task<Result<void>> Robot::put_away(std::string drive_serial) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
-    co_return co_await move(from->address, to->address);
+    const auto moved = co_await move(from->address, to->address);
+    if (!moved) co_return moved;
+    const LibraryElement* const left = drive_element(drive_serial);
+    if (left != nullptr && left->full) {
+        co_return std::unexpected(
+            Error{.code = Errc::kIo, .context = "the changer has moved another cartridge"});
+    }
+    co_return Result<void>{};
+}
+
+void Robot::note_down(std::string_view drive_serial, std::string_view name) {
+    down_.insert_or_assign(std::string(drive_serial), std::string(name));
+}
+
+void Robot::note_up(std::string_view drive_serial) {
+    const auto found = down_.find(drive_serial);
+    if (found != down_.end()) down_.erase(found);
+}
+
+std::string_view Robot::keeper(std::string_view barcode) const {
+    const LibraryElement* const found = cartridge(barcode);
+    if (found == nullptr || found->kind != LibraryElement::Kind::kDrive) return {};
+    const auto drive = down_.find(found->drive_serial);
+    return drive == down_.end() ? std::string_view() : std::string_view(drive->second);
 }
 
 Robot::Exchange Robot::exchange() const {
@@ -198,7 +280,12 @@ Task<Result<void>> Robot::take_out(std::string barcode) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no import/export element is free"});
     }
-    co_return co_await move((*from)->address, to->address);
+    const auto moved = co_await move((*from)->address, to->address);
+    if (moved && !is_outside(barcode)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kIo, .context = "the changer has moved another cartridge"});
+    }
+    co_return moved;
 }
 
 Task<Result<void>> Robot::bring_in(std::string barcode) {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +39,11 @@ public:
     // The elements as of the last look(), and the moves since then.
     const std::vector<devices::LibraryElement>& elements() const { return elements_; }
 
-    // Moves the only cartridge with this barcode into a drive. kNotFound: it is not in the library.
-    // kBusy: it is in another drive, or people use the changer. kInvalid: several have the barcode.
-    // kUnsupported: the library does not know the drive.
+    // Moves the only cartridge with this barcode into a drive. Another drive that is down, or has
+    // not loaded the cartridge, loses it. kNotFound: it is not in the library. kBusy: it is in
+    // another drive, or people use the changer. kInvalid: several have the barcode. kUnsupported:
+    // the library does not know the drive. kDenied: it is in a drive that is down, and the changer
+    // does not get it out.
     struct Load {
         std::string barcode;
         std::string drive_serial;
@@ -47,8 +52,16 @@ public:
     // put away again if possible.
     Task<Result<void>> load(Load what);
     // Moves the cartridge that a drive has given back to a free storage element. kNoSpace: there is
-    // none.
+    // none. kIo: it is unknown where the cartridge is, or it has stayed in the drive.
     Task<Result<void>> put_away(std::string drive_serial);
+    // Does the same with the cartridge of a drive that is down, and nothing if it is up by then.
+    Task<Result<void>> take_from_down(std::string drive_serial);
+
+    // A drive that is down is not entitled to the cartridge in it. `name` is for people.
+    void note_down(std::string_view drive_serial, std::string_view name);
+    void note_up(std::string_view drive_serial);
+    // The name of the drive that is down and has the cartridge; empty: there is none.
+    std::string_view keeper(std::string_view barcode) const;
 
     // The number of exchange elements, and how many of them are empty.
     struct Exchange {
@@ -58,7 +71,8 @@ public:
     Exchange exchange() const;
     // Moves the only cartridge with this barcode from a storage element to a free exchange element,
     // unless it is in one. kNotFound, kInvalid: as load(). kNoSpace: none is free. kBusy: it is in
-    // a drive, or people use the changer.
+    // a drive, or people use the changer. kIo: it is unknown where the cartridge is, or the changer
+    // has moved another one.
     Task<Result<void>> take_out(std::string barcode);
     // Moves the cartridge from an exchange element to a free storage element. One free storage
     // element is reserved for each cartridge in a drive. kNoSpace: no other storage element is
@@ -79,7 +93,9 @@ private:
     class Turn;
 
     Task<Result<void>> look_now();
+    Task<Result<void>> put_away_now(std::string drive_serial);
     Task<Result<void>> move(std::uint32_t from, std::uint32_t to);
+    Task<Result<std::uint32_t>> get_out(std::string barcode, std::uint32_t to);
     Task<Result<void>> check_brought(Load what);
     Result<const devices::LibraryElement*> only_cartridge(std::string_view barcode) const;
     const devices::LibraryElement* cartridge(std::string_view barcode) const;
@@ -92,6 +108,10 @@ private:
     bool busy_ = false;
     core::WaitQueue free_;
     std::vector<devices::LibraryElement> elements_;
+    // The serial numbers of drives whose cartridge, if they have one, is not loaded: it was to be
+    // put away, or has not arrived as it should.
+    std::set<std::string, std::less<>> unloaded_;
+    std::map<std::string, std::string, std::less<>> down_;  // Names by serial numbers.
 };
 
 }  // namespace fopd::library

@@ -126,6 +126,8 @@ Task<void> TapeLibrary::look_now() {
     last_look_ = parts_.reactor.now();
     const auto looked = co_await robot_->look();
     if (!looked || stopping_) co_return;
+    co_await take_missing_from_down();
+    if (stopping_) co_return;
     const std::uint64_t before = shelf_->changes();
     const bool has_new = take_inventory(Inventory::kAgain);
     if (has_new) {
@@ -135,6 +137,25 @@ Task<void> TapeLibrary::look_now() {
     if (!has_new && shelf_->changes() == before) co_return;
     [[maybe_unused]] const auto saved = co_await shelf_->save();
     ring();
+}
+
+// The changer may get a cartridge now that it could not get out of a drive that is down.
+Task<void> TapeLibrary::take_missing_from_down() {
+    std::vector<std::string> drives;
+    for (const Unit& each : units_) {
+        if (!each.drive->is_down() || each.drive->cartridge()) continue;
+        const std::string serial(each.drive->drive().serial());
+        const devices::LibraryElement* const element = robot_->drive_element(serial);
+        if (element == nullptr || !element->full) continue;
+        const Cartridge* const known = shelf_->table().find(element->barcode);
+        const bool is_missing = known != nullptr && known->state == CartridgeState::kMissing;
+        if (is_missing) drives.push_back(serial);
+    }
+    for (const std::string& each : drives) {
+        if (stopping_) co_return;
+        // Otherwise it stays missing.
+        [[maybe_unused]] const auto taken = co_await robot_->take_from_down(each);
+    }
 }
 
 // Repairs the table of media after it was lost or replaced by an older one: the records of copies,

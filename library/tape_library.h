@@ -177,6 +177,7 @@ private:
     bool take_inventory(Inventory which);
     Task<void> look_again();
     Task<void> look_now();
+    Task<void> take_missing_from_down();
     Task<Result<void>> adopt_recorded_media();
     void adopt(CartridgeId id, const RecordedMedium& recorded);
 

@@ -498,7 +498,10 @@ Task<MediaOutcome> TapeLibrary::take_drive_down(std::string drive) {
         if (!slept) co_return outcome(Kind::kFailed, "the node stops; the drive stays down");
     }
     Result<void> unloaded;
-    if (unit->drive->cartridge()) {
+    // An earlier unload may have left the cartridge where the changer takes it.
+    const devices::LibraryElement* const element = robot_->drive_element(serial);
+    const bool is_full = element != nullptr && element->full;
+    if (unit->drive->cartridge() || is_full) {
         auto unloading = co_await unit->drive->unload();
         unloaded = std::move(unloading);
     }

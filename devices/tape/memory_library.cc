@@ -89,6 +89,10 @@ Task<Result<void>> MemoryLibrary::move(std::uint32_t from, std::uint32_t to) {
     if (faults.busy_ppm > 0 && random_.chance_ppm(faults.busy_ppm)) {
         co_return tape_refused(Errc::kBusy, "library's door is open");
     }
+    const bool is_out_of_drive = from >= kDriveAddress && from - kDriveAddress < drives_.size();
+    if (is_out_of_drive && faults.stuck_ppm > 0 && random_.chance_ppm(faults.stuck_ppm)) {
+        co_return tape_refused(Errc::kBusy, "cartridge is stuck in the drive");
+    }
     const bool fails = faults.error_ppm > 0 && random_.chance_ppm(faults.error_ppm);
     co_await power_step(options_.power);
     const bool takes_other = std::exchange(options_.changer_faults.takes_other, false);

@@ -18,7 +18,9 @@ namespace fopd::devices {
 struct ChangerFaults {
     std::uint32_t busy_ppm = 0;   // kBusy: somebody has the door open.
     std::uint32_t error_ppm = 0;  // kIo: the cartridge was moved, or was not.
-    bool gone = false;            // kIo: also an inventory fails.
+    std::uint32_t stuck_ppm =
+        0;              // kBusy of a move out of a drive: the cartridge does not come out.
+    bool gone = false;  // kIo: also an inventory fails.
     // The next move takes the cartridge of another storage element, if there is one, and succeeds.
     bool takes_other = false;
     bool reports_nothing = false;  // An inventory succeeds, and has no elements.

@@ -227,3 +227,22 @@ TEST_CASE("library: a format that waits for a drive can be given up", "[library]
     CHECK(cartridge(stage, blank).generation == 1);
     stage.stop();
 }
+
+TEST_CASE("library: a cartridge that a recall waits for is not formatted", "[library]") {
+    TapeStage stage({.cartridges = 1});
+    const Bytes bytes = pattern(100'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    const std::string barcode = stage.library().media().front().barcode;
+    unload_all(stage);
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    stage.run_for(20ms);
+
+    const MediaOutcome outcome =
+        stage.at(0, stage.library().format(
+                        {.barcode = barcode, .pool = "cold", .force = FormatForce::kLoseObjects}));
+    CHECK(outcome.kind == Kind::kRefused);
+    CHECK(outcome.words == "cartridge " + barcode + " is needed by a recall");
+    CHECK(stage.recalled(fid) == bytes);
+}

@@ -349,6 +349,30 @@ class TapeMediaTest(TapeTestCase):
         lines = [each for each in text.read_text().splitlines() if not each.startswith("write_protected:")]
         text.write_text("\n".join([*lines, f"write_protected: {answer}", ""]))
 
+    def number(self, medium, serial):
+        """As if a cartridge with this number in its memory had the place, the label and the data of another one."""
+        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
+        lines = [each for each in text.read_text().splitlines() if not each.startswith("serial:")]
+        text.write_text("\n".join([*lines, f"serial: {serial}", ""]))
+
+    def test_a_cartridge_with_another_serial_number(self):
+        wait_until(lambda: len(self.media()) == 8, "the library is open")
+        for each in self.media():
+            self.number(each["name"], "FIRST")
+        data = content(MIB, 41)
+        self.put_on_tape("a", data)
+        used, = [each for each in self.media() if each["files"] > 0]
+        self.ctl("unload", used["drive"])
+        self.number(used["name"], "OTHER")
+        self.assertEqual(self.get_cold("a"), data)
+        copy, = [each for each in self.media() if each["name"] == used["name"]]
+        self.assertEqual(copy["state"], "suspect")
+        self.assertIn("its serial number is OTHER instead of FIRST", copy["reason"])
+        self.ctl("unload", copy["drive"])
+        self.number(used["name"], "FIRST")
+        self.ctl("load", used["name"], copy["drive"])
+        self.assertEqual([each["state"] for each in self.media() if each["name"] == used["name"]], ["ok"])
+
     def test_a_lost_table_of_media(self):
         table = self.dir / "data/media"
         # A new table begins with the cartridges in drives, and numbers this one otherwise.

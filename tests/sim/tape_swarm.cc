@@ -24,7 +24,11 @@ SimulatedLibrary::Faults draw_tape_faults(core::Random& random) {
                        .death_ppm = some(3'000),
                        .slow_ppm = some(50'000),
                        .slow_delay = Duration{random.between(0, Duration(5min).count())}},
-            .robot = {.busy_ppm = some(300'000), .error_ppm = some(200'000)}};
+            .robot = {.busy_ppm = some(300'000),
+                      .error_ppm = some(200'000),
+                      .stuck_ppm = some(500'000),
+                      .takes_other = random.below(4) == 0,
+                      .reports_nothing = random.below(12) == 0}};
 }
 
 ObjectFault draw_fault_with_tapes(core::Random& random, const ObjectStageOptions& options) {
