@@ -82,6 +82,16 @@ std::string config_lines(const json& config) {
     return page;
 }
 
+// Whether the table of the disks has the reason that the warning repeats.
+bool is_below_table(const json& devices, const std::string& warning) {
+    return std::ranges::any_of(devices, [&warning](const json& disk) {
+        const auto reason = disk.at("reason").get<std::string>();
+        const auto name = disk.at("name").get<std::string>();
+        return !reason.empty() && warning.starts_with("device " + name + " (") &&
+               warning.ends_with(": " + reason);
+    });
+}
+
 std::string status_page(const json& status) {
     std::string page =
         folded(shown(status.at("name")) + "  " + state_shown(status.at("state")) + "  up " +
@@ -109,14 +119,14 @@ std::string status_page(const json& status) {
         page += folded(tinted("missing:", Tint::kBad) + " " + missing_shown(at), kStatusIndent);
     }
     for (const json& warning : status.at("warnings")) {
+        if (is_below_table(devices, warning.get<std::string>())) continue;
         page += folded(tinted("warning:", Tint::kWarning) + " " + shown(warning), kStatusIndent);
     }
     return page;
 }
 
 void declare_status(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--wait", arguments.state,
-                   "Wait for this state, ready, for as long as --timeout says")
+    app.add_option("--wait", arguments.state, "Wait until the node is ready, at most for --timeout")
         ->check(one_of({"ready"}));
 }
 
