@@ -221,7 +221,7 @@ AdminProblem AdminClient::problem_of(AdminFailure kind, std::string_view why) co
     }
     return {.kind = kind,
             .message = "no fopd answers at " + name_ + ": " + core::printable(why) +
-                       "; start it (systemctl start fopd), or say where it is with --admin PATH or "
+                       "; start it (systemctl start fopd), or name its socket with --admin FILE or "
                        "FOPD_ADMIN"};
 }
 

@@ -43,30 +43,31 @@ struct Settings {
 
 void declare_settings(CLI::App& app, Settings& settings) {
     app.set_version_flag("--version", "fopctl " + std::string(version()));
-    app.add_option("--admin", settings.admin, "The daemon's admin socket, for node and scheduler")
+    app.add_option("--admin", settings.admin,
+                   "The daemon's admin socket, for the verbs about the node")
         ->envname("FOPD_ADMIN")
         ->capture_default_str();
     app.add_option("--server", settings.remote.server,
-                   "The server's address, for objects and network")
+                   "The server's address, for the verbs about objects")
         ->envname("FOPD_SERVER")
         ->capture_default_str();
     app.add_option("--key", settings.remote.key_file, "The file with the key of your principal")
         ->envname("FOPD_KEY");
-    app.add_option(
-           "--token", settings.remote.token,
-           "The file of a token, which lends rights, or the token itself, which other users see")
+    app.add_option("--token", settings.remote.token,
+                   "The file of a token, which lends rights; or the token itself, but other users "
+                   "can see it")
         ->envname("FOPD_TOKEN");
     app.add_option("--protect", settings.remote.protect,
-                   "seal or encrypt, as fabric.protect of the daemon")
+                   "How the session is protected; must be the same as fabric.protect of the daemon")
         ->envname("FOPD_PROTECT")
         ->check(one_of({"seal", "encrypt"}))
         ->capture_default_str();
     app.add_option("--job", settings.remote.job,
-                   "A name for this work, which rules of the scheduler can match")
+                   "The name of your job, for the rules of the request scheduler")
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");
     app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
-    app.add_flag("--wide", settings.wide, "Tables with all columns, as wide as they need");
+    app.add_flag("--wide", settings.wide, "Print tables with all columns, as wide as needed");
     app.add_option("--color", settings.color, "Colours: auto (on terminals), always or never")
         ->check(one_of({"auto", "always", "never"}))
         ->capture_default_str();
@@ -78,13 +79,14 @@ void declare_settings(CLI::App& app, Settings& settings) {
 const char* about_group(std::string_view about) {
     if (about == "device") return "Add, remove or write off a disk";
     if (about == "drive") return "Take a tape drive out of use, or use it again";
-    if (about == "epoch") return "Show the epochs, which all daemons of a cluster begin together";
+    if (about == "epoch") return "Show the epochs, which the daemons of a cluster begin together";
     if (about == "io-sched") return "Show and change the I/O schedulers of disks and drives";
     if (about == "key") return "Manage the principals and their keys";
-    if (about == "mirror") return "Make a directory and objects equal, by sending the differences";
+    if (about == "mirror") return "Make a directory and objects equal by transferring what differs";
     if (about == "lrs") return "Show and change the policy of the request scheduler";
     if (about == "rule") return "Show and change the rules of the policy";
-    if (about == "store") return "Check the disks, or save what the daemon keeps beside them";
+    if (about == "store")
+        return "Check the disks, or save the files that the daemon keeps elsewhere";
     ENSURE(about == "token");
     return "Create and revoke tokens, which lend rights";
 }

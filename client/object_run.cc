@@ -89,7 +89,7 @@ ObjectSession::Options session_options(const Call& call) {
 std::string advice(const Call& call, ObjectSession::Failure::Kind kind) {
     using Kind = ObjectSession::Failure::Kind;
     if (kind == Kind::kUnreachable) {
-        return "; is fopd running there? --server ADDR or FOPD_SERVER says where";
+        return "; is fopd running there? --server ADDRESS or FOPD_SERVER names the server";
     }
     const bool lacks_key = kind == Kind::kDenied && call.remote.key_file.empty();
     return lacks_key ? "; --key FILE or FOPD_KEY names the file of your key" : "";

@@ -39,7 +39,7 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
     app.add_option("--interval", arguments.interval_s, interval_summary)
         ->check(seconds_between(interval_min_s, 86400))
         ->capture_default_str();
-    app.add_option("--count", arguments.count, "End after this many; 0: do not end")
+    app.add_option("--count", arguments.count, "End after this many; 0: go on until interrupted")
         ->check(whole_between(0, 1'000'000'000))
         ->capture_default_str();
 }
@@ -51,11 +51,12 @@ CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments) {
 
 void declare_collection(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--collection", arguments.collection,
-                   "What is kept together on tape; by default what has the same group");
+                   "Objects of one collection are kept together on tape; by default "
+                   "those of one group are");
 }
 
 void declare_explain(CLI::App& app, VerbArguments& arguments) {
-    app.add_flag("--explain", arguments.explain, "Say where the time of the fops went");
+    app.add_flag("--explain", arguments.explain, "Print what the time of the fops was spent on");
 }
 
 int complain_about(const Call& call, std::string_view words, int exit_code) {

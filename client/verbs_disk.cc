@@ -52,17 +52,19 @@ struct WorkSummaries {
 };
 
 void declare_devices(CLI::App& app, VerbArguments& arguments, const WorkSummaries& summaries) {
-    app.add_option("device", arguments.device, "The device; by default all devices");
+    app.add_option("device", arguments.device, "The disk; by default all disks");
     app.add_flag("--end", arguments.end, summaries.end);
     app.add_flag("--show", arguments.show, summaries.show);
 }
 
 void declare_scrub(CLI::App& app, VerbArguments& arguments) {
-    declare_devices(app, arguments,
-                    {.end = "End the running scrubs", .show = "Only show how far they are"});
-    auto* const medium =
-        app.add_option("--medium", arguments.medium, "A cartridge of the tape library instead");
-    app.add_option("--pool", arguments.pool, "All cartridges of a tape pool instead")
+    declare_devices(
+        app, arguments,
+        {.end = "End the running scrubs", .show = "Only show the progress and the damage found"});
+    auto* const medium = app.add_option(
+        "--medium", arguments.medium, "Scrub this cartridge of the tape library instead of disks");
+    app.add_option("--pool", arguments.pool,
+                   "Scrub all cartridges of this tape pool instead of disks")
         ->excludes(medium);
 }
 
@@ -145,7 +147,7 @@ int run_device_remove(const Call& call) {
 
 void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
     auto* const device =
-        app.add_option("device", arguments.device, "The lost disk, as the node calls it");
+        app.add_option("device", arguments.device, "The name of the lost disk on this node");
     app.add_option("--slot", arguments.slot, "The slot of the lost disk, instead of its name")
         ->excludes(device)
         ->check(whole_between(1, 65535));
@@ -296,7 +298,7 @@ constexpr std::array kDiskVerbs{
     Verb{"store check", "Cross-check log, index, names and space of disks", "store check d1",
          kTimeoutDefault, declare_store_check, run_store_check},
     // No limit: a backup may be large.
-    Verb{"store backup", "Save the node's identity, indexes and names",
+    Verb{"store backup", "Save the files of the data directory: the node's id, indexes and names",
          "store backup /root/fopd-backup", Duration{0}, declare_store_backup, run_store_backup},
 };
 

@@ -60,8 +60,8 @@ int run_epoch_force(const Call& call) {
 }
 
 constexpr std::array kEpochVerbs{
-    Verb{"epoch show", "Show the epoch, and the daemons that move from epoch to epoch together",
-         "epoch show", kTimeoutDefault, nullptr, run_epoch_show},
+    Verb{"epoch show", "Show the epoch, the root and the members", "epoch show", kTimeoutDefault,
+         nullptr, run_epoch_show},
     Verb{"epoch force", "Continue the epochs once without a majority of the members",
          "epoch force --yes", kTimeoutDefault, declare_epoch_force, run_epoch_force},
 };

@@ -201,27 +201,29 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
                    "create, which makes empty ones")
         ->check(one_of(names))
         ->capture_default_str();
-    app.add_option("--size", arguments.size_bytes, "Bytes each way, such as 64, 4k or 1M")
+    app.add_option("--size", arguments.size_bytes,
+                   "Bytes of each read, write or echo, such as 64, 4k or 1M")
         ->transform(size_between(0, std::uint64_t{1} << 30))
-        ->capture_default_str();
+        ->default_str("4k");
     app.add_option("--depth", arguments.depth, "Calls in flight in each job")
         ->check(whole_between(1, 100'000))
         ->capture_default_str();
-    app.add_option("--jobs", arguments.jobs, "Sessions, each with a thread")
+    app.add_option("--jobs", arguments.jobs, "How many sessions, each with its own thread")
         ->check(whole_between(1, 1024))
         ->capture_default_str();
     app.add_option("--seconds", arguments.seconds, "The time of the measurement")
         ->check(seconds_between(0.001, 1e6))
         ->capture_default_str();
-    app.add_flag("--durable", arguments.durable, "Writes are durable when they end");
+    app.add_flag("--durable", arguments.durable, "Wait until each write is durable");
     app.add_option("--pool", arguments.pool,
                    "The pool of the objects; by default the default pool");
     app.add_option("--object", arguments.object,
-                   "The object, which is made if it is missing; by default each job makes one and "
-                   "removes it. With create: keep the objects, whose names begin with this");
+                   "All jobs use this object, which is made if it is missing, and stays; by "
+                   "default each job makes one and removes it. With create: keep the new objects; "
+                   "their names begin with this");
     app.add_option("--object-size", arguments.object_bytes, "The size of objects that are made")
         ->transform(size_between(1, fop::kOffsetMax))
-        ->capture_default_str();
+        ->default_str("64M");
     declare_explain(app, arguments);
 }
 

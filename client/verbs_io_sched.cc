@@ -39,8 +39,8 @@ int run_io_sched_show(const Call& call) {
 
 void declare_io_sched_set(CLI::App& app, VerbArguments& arguments) {
     app.add_option("words", arguments.words,
-                   "KEY=VALUE of the section io_sched, such as tape.read_algo=grouped_read; other "
-                   "keys stay as they are")
+                   "KEY=VALUE for settings of the section io_sched, such as "
+                   "tape.read_algo=grouped_read; other settings stay as they are")
         ->required();
 }
 

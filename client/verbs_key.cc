@@ -145,11 +145,11 @@ int take_effect(const Call& call, const Opened& opened, const std::string& revok
 
 void declare_file(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--principals", arguments.principals_file,
-                   "The daemon's file of principals; else the one that the daemon uses, or "
-                   "auth.principals of --config while none runs (or FOPD_PRINCIPALS)");
+                   "The file of principals; by default the one that the daemon uses, or, if no "
+                   "daemon runs, auth.principals of --config (or FOPD_PRINCIPALS)");
     app.add_option("--config", arguments.config_file,
-                   "The configuration of the daemon, while it does not run; else "
-                   "/etc/fopd/fopd.yaml, if it is there");
+                   "The configuration that names the file of principals if no daemon runs; by "
+                   "default /etc/fopd/fopd.yaml, if it exists");
 }
 
 // -- keygen --
@@ -157,7 +157,7 @@ void declare_file(CLI::App& app, VerbArguments& arguments) {
 void declare_keygen(CLI::App& app, VerbArguments& arguments) {
     app.add_option("file", arguments.file, "The new file for the key")->required();
     app.add_option("--public", arguments.public_file,
-                   "The new file for its public half, for auth.issuer_public");
+                   "A second new file, for the public half, which auth.issuer_public names");
 }
 
 int run_keygen(const Call& call) {
@@ -188,11 +188,14 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--rights", arguments.rights,
                    "Rights: read, write, create, delete, admin, with commas between")
         ->capture_default_str();
-    app.add_option("--groups", arguments.groups, "The groups it belongs to, with commas between");
-    app.add_flag("--delegate", arguments.delegate, "Let it act for other users");
+    app.add_option("--groups", arguments.groups,
+                   "The groups of the principal, with commas between");
+    app.add_flag("--delegate", arguments.delegate, "Let the principal act for other users");
     app.add_option("--quota", arguments.quotas,
-                   "Its quota in a pool: POOL=BYTES, POOL=BYTES,OBJECTS or POOL=,OBJECTS");
-    app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
+                   "The most that it may own in a pool: POOL=BYTES, POOL=BYTES,OBJECTS or "
+                   "POOL=,OBJECTS; once for each pool");
+    app.add_option("--out", arguments.file,
+                   "Write the key to this new file instead of printing it");
 }
 
 // Reads one quota for each pool. An error is the mistake in words.
@@ -349,23 +352,29 @@ int run_key_revoke(const Call& call) {
 // -- token --
 
 void declare_token_create(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--issuer", arguments.issuer_file, "The issuer's key, of fopctl keygen")
+    app.add_option("--issuer", arguments.issuer_file,
+                   "The file with the issuer's key, which fopctl keygen makes")
         ->required();
     app.add_option("--rights", arguments.rights,
                    "Rights: read, write, create, delete, admin, with commas between")
         ->required();
-    app.add_option("--principal", arguments.principal,
-                   "Only this principal may use it; without it, every client that has it");
-    app.add_option("--pool", arguments.pool, "Only in this pool");
-    auto* const by_name = app.add_option("--object", arguments.object,
-                                         "Only this object; the server is asked for its fid");
-    app.add_option("--fid", arguments.fid, "Only the object with this fid, as stat shows it")
+    app.add_option(
+        "--principal", arguments.principal,
+        "Only this principal may use the token; by default every client that has it may");
+    app.add_option("--pool", arguments.pool, "The token is only for objects in this pool");
+    auto* const by_name =
+        app.add_option("--object", arguments.object,
+                       "The token is only for this object, whose fid fopctl asks the server for");
+    app.add_option("--fid", arguments.fid,
+                   "The token is only for the object with this fid, which stat shows")
         ->excludes(by_name);
-    app.add_option("--out", arguments.file, "A new file for the token; else it is printed");
-    app.add_option("--expires", arguments.expires, "For how long, such as 15min, 12h or 7d")
+    app.add_option("--out", arguments.file,
+                   "Write the token to this new file instead of printing it");
+    app.add_option("--expires", arguments.expires,
+                   "How long the token is valid, such as 15min, 12h or 7d")
         ->capture_default_str();
     app.add_option("--generation", arguments.generation,
-                   "The generation of the token; lower ones can be revoked")
+                   "The generation of the token; older generations can be revoked together")
         ->check(whole_between(0, INT64_MAX))
         ->capture_default_str();
 }
@@ -449,7 +458,7 @@ int run_token_create(const Call& call) {
 
 void declare_token_revoke(CLI::App& app, VerbArguments& arguments) {
     app.add_option("token", arguments.id,
-                   "Its 32 hexadecimal digits, its file, or the token itself")
+                   "The number of the token (32 hexadecimal digits), its file, or the token itself")
         ->required();
     declare_file(app, arguments);
 }

@@ -162,7 +162,7 @@ std::string lrs_page(const json& lrs) {
 
 void declare_lrs_show(CLI::App& app, VerbArguments& arguments) {
     app.add_flag("--all", arguments.all,
-                 "The settings of all policies, also of those not in force");
+                 "Also show the settings of the policies that are not in force");
 }
 
 int run_lrs_show(const Call& call) {
@@ -205,11 +205,11 @@ int change(const Call& call, const std::string& target, std::string (*page)(cons
 
 void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {
     app.add_option("words", arguments.words,
-                   "The new policy, unless it stays, then KEY=VALUE of its map or of lrs; "
-                   "other keys stay as they are");
+                   "The new policy (without it the current one stays), then KEY=VALUE for its "
+                   "settings or those of the section lrs; other settings stay as they are");
     app.add_option("--rules", arguments.file,
-                   "The policy's rules, which replace all it has: a rule a line; - is standard "
-                   "input");
+                   "A file of rules, one in each line, that replace all rules of the policy; - is "
+                   "standard input");
 }
 
 int run_lrs_set(const Call& call) {
@@ -282,12 +282,12 @@ int change_rules(const Call& call, std::string target, const std::string& body =
 
 void declare_if_version(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--if-version", arguments.if_version,
-                   "Change the rules only if they have this version")
+                   "Change the rules only if their version, which list shows, is this one")
         ->check(whole_between(0, UINT64_MAX));
 }
 
 void declare_rule(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("rule", arguments.words, "The rule; quote it for the shell")->required();
+    app.add_option("rule", arguments.words, "The rule, in quotes because of the shell")->required();
     declare_if_version(app, arguments);
 }
 
@@ -297,7 +297,9 @@ void declare_rule_name(CLI::App& app, VerbArguments& arguments) {
 }
 
 void declare_rule_file(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("file", arguments.file, "A rule a line; - is standard input")->required();
+    app.add_option("file", arguments.file,
+                   "The file, with one rule in each line; - is standard input")
+        ->required();
     declare_if_version(app, arguments);
 }
 
@@ -336,7 +338,7 @@ int run_rule_list(const Call& call) {
 
 void declare_lrs_which(CLI::App& app, VerbArguments& arguments) {
     app.add_option("request", arguments.words,
-                   "Properties of the request: op=read size=4k job=dd.0")
+                   "Properties of the fop, such as op=read size=4k job=dd.0")
         ->required();
 }
 
@@ -392,20 +394,20 @@ int run_lrs_save(const Call& call) {
 }
 
 constexpr std::array kLrsVerbs{
-    Verb{"lrs show", "Show the policy and its classes: waiting, served, throttled", "lrs show",
+    Verb{"lrs show", "Show the policy, its settings, and how it treats each class", "lrs show",
          kTimeoutDefault, declare_lrs_show, run_lrs_show},
-    Verb{"lrs set", "Choose the policy and its settings", "lrs set crr quantum=16", kTimeoutDefault,
-         declare_lrs_set, run_lrs_set},
-    Verb{"lrs which", "Show which class and rule a fop would belong to",
+    Verb{"lrs set", "Change the policy or its settings, until the next reload or restart",
+         "lrs set crr quantum=16", kTimeoutDefault, declare_lrs_set, run_lrs_set},
+    Verb{"lrs which", "Show the class and the rule of a fop with given properties",
          "lrs which op=read size=4k job=dd.0", kTimeoutDefault, declare_lrs_which, run_lrs_which},
     Verb{"lrs save", "Write the policy and rules in force into the configuration file", "lrs save",
          kTimeoutDefault, nullptr, run_lrs_save},
-    Verb{"lrs rule list", "Print the rules, in the form of a file", "lrs rule list >rules",
+    Verb{"lrs rule list", "Print the rules, as lrs rule load reads them", "lrs rule list >rules",
          kTimeoutDefault, nullptr, run_rule_list},
     Verb{"lrs rule add", "Add a rule", "lrs rule add 'ann principal=ann rate=500/s'",
          kTimeoutDefault, declare_rule, run_rule_add},
-    Verb{"lrs rule change", "Change settings of a rule", "lrs rule change 'ann rate=100/s'",
-         kTimeoutDefault, declare_rule, run_rule_change},
+    Verb{"lrs rule change", "Change parts of a rule, and keep the others",
+         "lrs rule change 'ann rate=100/s'", kTimeoutDefault, declare_rule, run_rule_change},
     Verb{"lrs rule del", "Remove a rule", "lrs rule del ann", kTimeoutDefault, declare_rule_name,
          run_rule_del},
     Verb{"lrs rule load", "Replace all rules with those of a file", "lrs rule load rules",

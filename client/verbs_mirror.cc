@@ -25,7 +25,7 @@ void declare_mirror_options(CLI::App& app, VerbArguments& arguments, const char*
     app.add_option("--max-delete", arguments.remove_max,
                    "Remove nothing if --delete would remove more than this number")
         ->needs(removes);
-    app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done");
+    app.add_flag("--dry-run", arguments.dry_run, "Only print what would be done");
     declare_skipping(app, arguments, nullptr);
 }
 void declare_mirror_put(CLI::App& app, VerbArguments& arguments) {

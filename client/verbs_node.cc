@@ -82,6 +82,16 @@ std::string config_lines(const json& config) {
     return page;
 }
 
+// Whether the table of the disks has the reason that the warning repeats.
+bool is_below_table(const json& devices, const std::string& warning) {
+    return std::ranges::any_of(devices, [&warning](const json& disk) {
+        const auto reason = disk.at("reason").get<std::string>();
+        const auto name = disk.at("name").get<std::string>();
+        return !reason.empty() && warning.starts_with("device " + name + " (") &&
+               warning.ends_with(": " + reason);
+    });
+}
+
 std::string status_page(const json& status) {
     std::string page =
         folded(shown(status.at("name")) + "  " + state_shown(status.at("state")) + "  up " +
@@ -109,14 +119,14 @@ std::string status_page(const json& status) {
         page += folded(tinted("missing:", Tint::kBad) + " " + missing_shown(at), kStatusIndent);
     }
     for (const json& warning : status.at("warnings")) {
+        if (is_below_table(devices, warning.get<std::string>())) continue;
         page += folded(tinted("warning:", Tint::kWarning) + " " + shown(warning), kStatusIndent);
     }
     return page;
 }
 
 void declare_status(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--wait", arguments.state,
-                   "Wait for this state, ready, for as long as --timeout says")
+    app.add_option("--wait", arguments.state, "Wait until the node is ready, at most for --timeout")
         ->check(one_of({"ready"}));
 }
 
@@ -243,9 +253,9 @@ int run_sessions(const Call& call) {
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
     auto* const fop = app.add_option(
         "fop", arguments.id, "The fop, as the log names it; by default all that wait or run");
-    app.add_flag(
-           "--slow", arguments.slow,
-           "Instead, the last ones that took longer than log.slow_fop, and where their time went")
+    app.add_flag("--slow", arguments.slow,
+                 "Show the last fops that took longer than log.slow_fop, and what their time was "
+                 "spent on")
         ->excludes(fop);
 }
 
@@ -406,18 +416,18 @@ constexpr std::array kNodeVerbs{
          kTimeoutDefault, declare_status, run_status},
     Verb{"health", "Check the node: one line, and an exit code for monitoring", "health",
          Duration{10s}, nullptr, run_health},
-    Verb{"top", "Show the load by operation, class, principal and device", "top --interval 5",
-         kTimeoutDefault, declare_top, run_top},
+    Verb{"top", "Show the load of the node by operation, class, principal and device",
+         "top --interval 5", kTimeoutDefault, declare_top, run_top},
     Verb{"sessions", "List the connected clients", "sessions", kTimeoutDefault, nullptr,
          run_sessions},
-    Verb{"trace", "List the fops that wait or run, or where one of them spent its time",
+    Verb{"trace", "List the fops that wait or run, or show what the time of one was spent on",
          "trace 5f3a-17", kTimeoutDefault, declare_trace, run_trace},
     // No limit: disks may be added or removed.
     Verb{"reload", "Read the configuration file again", "reload", Duration{0}, nullptr, run_reload},
     // No limit here: the daemon has its own drain_timeout.
-    Verb{"drain", "Refuse new work and wait until the daemon is idle", "drain\ndrain --unload",
-         Duration{0}, declare_drain, run_drain},
-    Verb{"log-level", "Change the log level until the next reload", "log-level debug",
+    Verb{"drain", "Refuse new fops, and wait until the running ones have ended",
+         "drain\ndrain --unload", Duration{0}, declare_drain, run_drain},
+    Verb{"log-level", "Change the log level until the next reload or restart", "log-level debug",
          kTimeoutDefault, declare_log_level, run_log_level},
 };
 

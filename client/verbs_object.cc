@@ -77,7 +77,7 @@ void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
     declare_name(app, arguments)->required();
-    app.add_option("--group", arguments.group, "The group whose members may read it");
+    app.add_option("--group", arguments.group, "The group whose members may read the object");
     declare_collection(app, arguments);
     app.add_flag("--no-replace", arguments.no_replace, "Fail if an object of that name exists");
     declare_skipping(
@@ -102,7 +102,7 @@ void declare_read(CLI::App& app, VerbArguments& arguments) {
 void declare_write(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
     declare_size(app, "--offset", arguments.offset, "The offset, such as 4k or 1M")->required();
-    app.add_flag("--buffered", arguments.buffered, "Do not wait until it is durable");
+    app.add_flag("--buffered", arguments.buffered, "Do not wait until the data are durable");
 }
 CLI::Option* declare_fid(CLI::App& app, VerbArguments& arguments) {
     return app
@@ -122,9 +122,9 @@ void declare_ls(CLI::App& app, VerbArguments& arguments) {
     auto* const prefix = app.add_option("prefix", arguments.prefix, "The beginning of the names");
     auto* const missing =
         app.add_flag("--missing", arguments.missing,
-                     "Only those whose disk is missing: their data cannot be read");
+                     "List only objects whose disk is missing; their data cannot be read");
     declare_fid(app, arguments)->excludes(pool)->excludes(prefix)->excludes(missing);
-    app.add_flag("--long", arguments.is_long, "Sizes and times, too");
+    app.add_flag("--long", arguments.is_long, "Also show sizes and times");
 }
 void declare_mv(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
@@ -136,8 +136,8 @@ void declare_rm(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     auto* const names = app.add_option("name", arguments.names, "The objects' names");
     auto* const recursive = declare_recursive(app, arguments, "Remove all objects below the names");
-    app.add_flag("--yes", arguments.is_sure, "Do not ask, with --recursive")->needs(recursive);
-    app.add_flag("--all", arguments.all, "All objects of the pool, with --recursive")
+    app.add_flag("--yes", arguments.is_sure, "With --recursive: do not ask")->needs(recursive);
+    app.add_flag("--all", arguments.all, "With --recursive: remove all objects of the pool")
         ->needs(recursive)
         ->excludes(names);
 }
@@ -149,14 +149,16 @@ void declare_chmod(CLI::App& app, VerbArguments& arguments) {
         if (error == std::errc() && at == end && arguments.mode <= fop::kModeMax) return;
         throw CLI::ValidationError("mode", "it is nine permission bits in octal, such as 640");
     };
-    app.add_option_function<std::string>("mode", read_mode, "In octal, such as 640")->required();
+    app.add_option_function<std::string>("mode", read_mode, "The permissions in octal, such as 640")
+        ->required();
     declare_name(app, arguments)->required();
 }
 void declare_chown(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option("owner", arguments.owner, "OWNER, OWNER:GROUP or :GROUP")
+    app.add_option("owner", arguments.owner,
+                   "The new owner or group, as OWNER, OWNER:GROUP or :GROUP")
         ->check([](const std::string& text) {
-            return std::string(text.empty() ? "nobody is named" : "");
+            return std::string(text.empty() ? "must name an owner or a group" : "");
         })
         ->required();
     declare_name(app, arguments)->required();
@@ -475,8 +477,8 @@ constexpr std::array kObjectVerbs{
          declare_chmod, run_verb<on_object<change_mode>>},
     Verb{"chown", "Change the owner or group of an object", "chown ann:staff results",
          kTimeoutDefault, declare_chown, run_verb<on_object<change_owner>>},
-    Verb{"sync", "Wait until buffered writes are durable", "sync", kTimeoutDefault, declare_sync,
-         run_verb<sync>},
+    Verb{"sync", "Wait until acknowledged writes are durable", "sync", kTimeoutDefault,
+         declare_sync, run_verb<sync>},
     Verb{"df", "Show the free and used space of the pools", "df --pool fast", kTimeoutDefault,
          declare_pool_only, run_free_space},
     Verb{"quota", "Show what you use of your quota in each pool", "quota", kTimeoutDefault,

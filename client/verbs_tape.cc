@@ -329,14 +329,14 @@ void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
 void declare_stage(CLI::App& app, VerbArguments& arguments) {
     declare_tape_names(app, arguments);
     app.add_option("--pin", arguments.pin,
-                   "Keep them on a disk for so long, such as 12h or 3d; 0s ends the pin")
+                   "Keep the objects on a disk for this time, such as 12h or 3d; 0s ends the pin")
         ->check([](const std::string& text) {
             const auto span = pin_seconds(text);
             const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });
     app.add_option("--priority", arguments.priority,
-                   "Recalls with a higher priority go first; 128 is that of reads")
+                   "Recalls with a higher priority go first; reads have 128")
         ->check(whole_between(0, 255))
         ->default_str(std::to_string(arguments.priority));
 }
@@ -353,7 +353,8 @@ void declare_drive(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_format(CLI::App& app, VerbArguments& arguments) {
     declare_medium(app, arguments);
-    app.add_option("--pool", arguments.pool, "The tape pool that it is for")->required();
+    app.add_option("--pool", arguments.pool, "The tape pool whose objects the cartridge is for")
+        ->required();
     auto* const force =
         app.add_flag("--force", arguments.force, "Discard the data on the cartridge");
     app.add_flag("--yes", arguments.is_sure,
@@ -367,11 +368,12 @@ void declare_load(CLI::App& app, VerbArguments& arguments) {
 
 void declare_export(CLI::App& app, VerbArguments& arguments) {
     declare_medium(app, arguments);
-    app.add_flag("--yes", arguments.is_sure,
-                 "Confirm that objects with no copy elsewhere cannot be read until it is back");
+    app.add_flag(
+        "--yes", arguments.is_sure,
+        "Confirm that objects with no other copy cannot be read until the cartridge is back");
 }
 void declare_import(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("cartridge", arguments.medium, "Only this one, by its barcode");
+    app.add_option("cartridge", arguments.medium, "Import only the cartridge with this barcode");
 }
 
 constexpr std::array kTapeVerbs{

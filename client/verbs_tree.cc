@@ -544,15 +544,15 @@ int run_in_tree(const Call& call, ObjectRun::Body body) {
 
 CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const char* summary) {
     auto* const recursive = app.add_flag("-r,--recursive", arguments.recursive, summary);
-    app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done, with --recursive")
+    app.add_flag("--dry-run", arguments.dry_run, "With --recursive: only print what would be done")
         ->needs(recursive);
     return recursive;
 }
 void declare_skipping(CLI::App& app, VerbArguments& arguments, CLI::Option* recursive) {
-    auto* const size_only =
-        app.add_flag("--size-only", arguments.size_only, "Skip all that has the same size");
+    auto* const size_only = app.add_flag("--size-only", arguments.size_only,
+                                         "Skip files and objects that have the same size");
     auto* const no_skip = app.add_flag("--no-skip", arguments.no_skip,
-                                       "Transfer also files and objects that are equal");
+                                       "Transfer all files and objects, also equal ones");
     size_only->excludes(no_skip);
     if (recursive == nullptr) return;
     size_only->needs(recursive);

@@ -269,13 +269,13 @@ Task<int> rescue_media(ObjectRun* run) {
 void declare_rescue(CLI::App& app, VerbArguments& arguments) {
     auto* const medium = app.add_option("medium", arguments.medium, "The cartridge's barcode");
     app.add_flag("--all", arguments.all,
-                 "All cartridges of the library whose objects this node does not know")
+                 "Rescue all cartridges of the library that this node does not know")
         ->excludes(medium);
     app.add_option("--pool", arguments.pool,
                    "The tape pool that gets the objects; by default the one that they had");
     auto* const show_it =
         app.add_flag("--show", arguments.show, "Only show the progress or the result");
-    app.add_flag("--end", arguments.end, "End it; objects that were rescued stay")
+    app.add_flag("--end", arguments.end, "End the rescue; objects that were rescued stay")
         ->excludes(show_it);
 }
 
@@ -287,7 +287,7 @@ void declare_repack(CLI::App& app, VerbArguments& arguments) {
     app.add_option("cartridge", arguments.medium, "The cartridge's barcode")->required();
     auto* const show_it =
         app.add_flag("--show", arguments.show, "Only show the progress or the result");
-    app.add_flag("--end", arguments.end, "End the repack; the cartridge is written again")
+    app.add_flag("--end", arguments.end, "End the repack, and let the cartridge be written again")
         ->excludes(show_it);
 }
 

@@ -303,12 +303,10 @@ bool NodeDisks::may_make(NodeDisk& disk) {
         disk.allow_making();
         return true;
     }
-    disk.give_up(disk.absence(),
-                 std::string("no file is made, because this ") +
-                     (missing->device.empty() ? "may be" : "is") + " the missing disk of slot " +
-                     std::to_string(missing->slot) +
-                     ", which may have objects: bring it back, or write it off with fopctl device "
-                     "forget");
+    disk.give_up(disk.absence(), std::string("this ") +
+                                     (missing->device.empty() ? "may be" : "is") +
+                                     " the missing disk of slot " + std::to_string(missing->slot) +
+                                     "; bring it back, or write it off with fopctl device forget");
     return false;
 }
 

@@ -39,9 +39,11 @@ config::Section<LocalitySettings> locality_section() {
     config::Section<LocalitySettings> section(
         "localities",
         "The threads that execute fops, each with a core and an io_uring of its own.");
-    section.field("cores", &LocalitySettings::cores,
-                  config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 1024})),
-                  "Their number. auto: half of the cores that the process may use, at least one.");
+    section.field(
+        "cores", &LocalitySettings::cores,
+        config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 1024})),
+        "The number of localities. auto: half of the cores that the process may use, at least "
+        "one.");
     section.field("buffers", &LocalitySettings::buffers_bytes,
                   config::size({.min = 256ULL << 10, .max = 64ULL << 30}),
                   "I/O memory of each locality, registered with the kernel. The limit of locked "

@@ -169,10 +169,13 @@ config::Record<TapeSettings> tape_record() {
                  kLive);
     record.field("grouped_read_mount_files", &TapeSettings::grouped_read_mount_files,
                  config::integer<std::uint32_t>({.min = 1, .max = 1'000'000}),
-                 "The same for the number of files that reads wait for.", kLive);
-    record.field("grouped_read_mount_age", &TapeSettings::grouped_read_mount_age,
-                 config::duration({.max = 7 * 24h}),
-                 "The same for the time that the oldest read has waited.", kLive);
+                 "A cartridge is also mounted when reads of this many files wait for it.", kLive);
+    record.field(
+        "grouped_read_mount_age", &TapeSettings::grouped_read_mount_age,
+        config::duration({.max = 7 * 24h}),
+        "A cartridge is also mounted when a read has waited for it for this time. 0s: at once, "
+        "whatever the two limits before are.",
+        kLive);
     record.field("grouped_read_max_wait", &TapeSettings::grouped_read_max_wait,
                  config::duration({.min = 1s, .max = 7 * 24h}),
                  "A cartridge for which a read has waited for longer goes before all others, also "
@@ -241,7 +244,7 @@ config::Section<IoSchedSettings> io_sched_section() {
                   "How many reads and writes a device has at a time, at most. Each counts once, "
                   "and once more for each 64KiB.");
     section.field("tape", &IoSchedSettings::tape, config::map_of(tape_record()),
-                  "The same for tape drives.");
+                  "The order of the requests of tape drives, whose cartridges change.");
     return section;
 }
 

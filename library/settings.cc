@@ -46,9 +46,11 @@ void add_migration(config::Record<LibrarySettings>& record) {
                  config::integer<std::uint32_t>({.min = 0, .max = 100}),
                  "When a staging disk is fuller than so many percent, objects that are on tape "
                  "leave it, the oldest first. 0: they leave it on request only.");
-    record.field("staging_low", &LibrarySettings::staging_low,
-                 config::integer<std::uint32_t>({.min = 0, .max = 100}),
-                 "They leave it until it is less full than so many percent.");
+    record.field(
+        "staging_low", &LibrarySettings::staging_low,
+        config::integer<std::uint32_t>({.min = 0, .max = 100}),
+        "When objects leave a staging disk because of staging_high, they leave it until it is "
+        "less full than so many percent.");
 }
 
 void check_drive_paths(const LibrarySettings& library, config::Complaints& complaints) {

@@ -233,6 +233,30 @@ TEST_CASE("fopctl status: problems come with their state, in 80 columns", "[clie
                                    "WARNING: the last reload failed: x\n"));
 }
 
+TEST_CASE("fopctl status: the reason of a disk is printed once", "[client]") {
+    Fixture f;
+    auto status = nlohmann::json::parse(status_json());
+    const std::string reason = "cannot open the disk: No such file or directory";
+    const nlohmann::json disk = {{"name", "d1"},        {"pool", "fast"},   {"path", "/srv/d1.img"},
+                                 {"state", "given-up"}, {"reason", reason}, {"capacity", nullptr},
+                                 {"free", nullptr},     {"slot", 2},        {"errors", 0}};
+    status["devices"] = nlohmann::json::array();
+    status["devices"].push_back(disk);
+    status["warnings"] = {"device d1 (/srv/d1.img) is given-up: " + reason, "memlock is small",
+                          "device d10 (/srv/d1.img) is given-up: " + reason};
+    f.handler.put("/v1/status", 200, status.dump());
+
+    const Ran ran = f.run({"status"});
+
+    REQUIRE(ran.exit_code == 0);
+    REQUIRE_THAT(ran.out, ContainsSubstring("\n"
+                                            "d1: cannot open the disk: No such file or directory\n"
+                                            "warning: memlock is small\n"
+                                            "warning: device d10 (/srv/d1.img) is given-up: "));
+    const auto in_json = nlohmann::json::parse(f.run({"status", "--json"}).out);
+    REQUIRE(in_json["warnings"].size() == 3);
+}
+
 TEST_CASE("fopctl status: what the server says cannot command the terminal", "[client]") {
     Fixture f;
     auto status = nlohmann::json::parse(status_json());

@@ -314,6 +314,9 @@ class DisksTest(ProcessTestCase):
             self.assert_given_up(daemon, "d1", "No such file", "missing disk of slot 2")
             self.assertFalse(self.images[1].exists())
             self.assertEqual(self.devices(daemon)["d1"]["slot"], 2)
+            for verb in ("status", "devices"):
+                page = " ".join(daemon.ctl(verb).stdout.split())
+                self.assertEqual(page.count(self.devices(daemon)["d1"]["reason"]), 1, page)
             events = daemon.events("fopd.daemon.slot_missing")
             self.assertEqual([(each["level"], each["slot"], each["pool"], each["device"], each["disk"])
                               for each in events], [("error", 2, "fast", "d1", before["d1"]["disk"])])

@@ -62,8 +62,8 @@ COMMON = {
     "fopctl trace 5f3a-17": Run(status=66),
     "fopctl trace FOP": Run("fopctl trace 5f3a-17", status=66),
     "fopd --check-store": Run("end; fopd --check-store && begin"),
-    "fopd --dev": Not("it is run for each page, in a directory of its own"),
-    "fopd --dev DIR": Not("it is run for each page, as `fopd --dev node`"),
+    "fopd --dev": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
+    "fopd --dev DIR": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
     "fopd --restore-store": PART,
     "fopd --restore-store FILE": Run("end; rm node/data/slots; fopd --restore-store backup.file && begin"),
     "kill -9": PART,
@@ -199,9 +199,12 @@ RUNNING |= {text: Elsewhere(BY_SYSTEMD, text) for text, row in RUNNING.items() i
 TUTORIAL = {
     "fopctl stat photos/1.jpg": Run(before="fopctl put copy photos/1.jpg"),
     "fopctl device add d1": Run("fopctl device add d2", before=NEW_DISK),
-    "fopd --dev node": Not("it is run for each page"),
-    "fopd --dev node &": Not("it is run for each page"),
-    "fopd --dev node 2>fopd.log &": Not("it is run for each page"),
+    "fopd --dev node": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
+    "fopd --dev node &": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
+    # With the redirection of the page.
+    "fopd --dev node 2>fopd.log &":
+        Run("fopd --dev node 2>fopd.log & fopd=$!; until [ -e node/env.sh ] && . node/env.sh && fopctl --quiet status --wait ready; "
+            "do sleep 0.02; done", before="end"),
     "journalctl -u fopd": Elsewhere(BY_SYSTEMD, "journalctl -u fopd"),
     "kill %1": Run("end; begin"),
 }
@@ -225,12 +228,13 @@ MEASUREMENTS = {
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
         "scripts/test --long swarm",
-        'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"',
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
         "bench/objects.py --beside nbdkit,qsd --seconds 2 --rounds 3",
-        'build/release/bin/test_sim "sim policies*" -s',
     ], MEASURES),
+    'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"':
+        Elsewhere("tests/sim/epochs_test.cc", 'TEST_CASE("sim epochs: after any faults all move together again"'),
+    'build/release/bin/test_sim "sim policies*" -s': Elsewhere("tests/sim/policies_test.cc", 'TEST_CASE("sim policies: '),
     **dict.fromkeys(["strace -f -c", "perf stat -e raw_syscalls:sys_enter", "perf stat -r 20", "perf record"], PART),
     "fopctl bench --op read --size 4k": Run("fopctl bench --op read --size 4k --seconds 0.1 --object-size 4M"),
     "fopctl bench --op echo --size 64 --depth 64 --jobs 2":
