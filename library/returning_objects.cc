@@ -223,6 +223,8 @@ Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t
         const core::WaitOptions wait{.deadline = deadline, .cancel = &ending_};
         const auto range = co_await change_.allocate(blocks, wait);
         if (range || range.error().code != Errc::kNoSpace) co_return range;
+        // The recall has begun with enough room beside uploads: what others took of it since is
+        // all that it needs.
         const std::uint64_t more = volume().space_use().room_blocks() + 1;
         const auto made = co_await room_.make_room(home_.slot(), more, wait);
         if (!made) co_return std::unexpected(made.error());
@@ -360,13 +362,23 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
     return blocks;
 }
 
+std::uint64_t ReturningObjects::kept_for_uploads(objects::HomeVolume* home) const {
+    return home->uploads().kept_from_others(home->volume().space_use(),
+                                            stores_.parts().reactor.now());
+}
+
 Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
     if (attempt->needed_blocks() > attempt->home().volume().space_use().data_blocks()) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = "the object is larger than its disk"});
     }
-    kept_room_.erase(attempt->fid());
-    const std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
+    const auto kept = kept_room_.find(attempt->fid());
+    const bool was_kept =
+        kept != kept_room_.end() && kept->second.until > stores_.parts().reactor.now();
+    if (kept != kept_room_.end()) kept_room_.erase(kept);
+    std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
+    // Uploads that have begun since then come after it, or recalls would load cartridges in vain.
+    if (!was_kept) wanted += kept_for_uploads(&attempt->home());
     attempt->take_space();
     co_return co_await find_space(&attempt->home(), wanted);
 }
@@ -394,7 +406,7 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     const std::uint64_t blocks = (*object)->released_blocks;
     const Instant now = stores_.parts().reactor.now();
     kept_room_.erase(fid);
-    const std::uint64_t wanted = blocks + taken_blocks(fid.slot());
+    const std::uint64_t wanted = blocks + taken_blocks(fid.slot()) + kept_for_uploads(home);
     // Reserved before the wait, so that the first of two recalls that look for the same room gets
     // it.
     kept_room_[fid] = {.blocks = blocks, .until = after(now, kRoomIsKept)};

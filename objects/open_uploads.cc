@@ -141,6 +141,16 @@ std::uint64_t OpenUploads::needed_before(store::Fid fid, const store::SpaceUse& 
     return needed_at(place, space);
 }
 
+std::uint64_t OpenUploads::kept_from_others(const store::SpaceUse& space, Instant now) {
+    let_go_idle(now);
+    const Place behind_all{.is_behind = true, .fid = kBehindAllUploads};
+    std::uint64_t written_blocks = 0;
+    for (const auto& [place, upload] : keeping_) written_blocks += upload->expected.written_blocks;
+    const std::uint64_t data_blocks = space.data_blocks();
+    const std::uint64_t not_written = data_blocks - std::min(data_blocks, written_blocks);
+    return std::min(needed_at(behind_all, space), not_written / 2);
+}
+
 bool OpenUploads::make_way(store::Fid fid, const Refused& refused, const store::SpaceUse& space) {
     // Only looked up, as its order depends on addresses.
     std::map<const DiskUse::Owner*, std::uint64_t> kept{{refused.owner, 0}};
@@ -228,6 +238,7 @@ void OpenUploads::Write::counted(std::uint64_t blocks, std::uint64_t added) {
     Expected& expected = upload->expected;
     const std::uint64_t expected_blocks = std::min(expected.left_blocks, added);
     expected.left_blocks -= expected_blocks;
+    expected.written_blocks += added;
     expected_blocks_ += expected_blocks;
     if (upload->keeps_room) uploads_->use_.end_promise(*expected.owner, expected_blocks);
 }
@@ -252,6 +263,7 @@ void OpenUploads::Write::give_back() {
     ended.uploads_->end_write(*upload, ended);
     Expected& expected = upload->expected;
     expected.left_blocks += ended.expected_blocks_;
+    expected.written_blocks -= ended.added_blocks_;
     if (upload->keeps_room)
         ended.uploads_->use_.promise_again(*expected.owner, ended.expected_blocks_);
 }

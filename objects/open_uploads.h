@@ -29,6 +29,13 @@ namespace fopd::objects {
 // - The room that is kept for an owner's uploads, with what the owner has, is within the owner's
 //   quota. Beyond that, uploads keep no room, and go on while others leave some.
 //
+// Changes of other data and recalls leave a part of that room, too, see kept_from_others().
+//
+// After a start of the daemon, an upload that began before keeps no room until its first write. It
+// is not known which of them still have a client, and most of those that were left long ago have
+// none: they would keep others from the disks for kIdle. A client writes again as soon as it has
+// connected.
+//
 // For an upload of unknown size only 1/kUnknownPart of the disk is kept: if it needs more, it may
 // have to wait for those behind it. Lives on the reactor of the disk.
 class OpenUploads {
@@ -64,8 +71,9 @@ public:
 
     struct Expected {
         DiskUse::Owner* owner = nullptr;
-        std::uint64_t left_blocks = 0;  // That are expected to be written from now on.
-        bool is_unknown = false;        // It may become larger than that.
+        std::uint64_t left_blocks = 0;     // That are expected to be written from now on.
+        bool is_unknown = false;           // It may become larger than that.
+        std::uint64_t written_blocks = 0;  // That it has already.
     };
     // Whether it is known what is expected of it: not before its first write since the start of the
     // daemon, if it began earlier.
@@ -79,6 +87,10 @@ public:
     // What others need before `fid` may take blocks: those that keep room before it, and all writes
     // in progress, which have blocks to come. Also for an upload that is about to begin.
     std::uint64_t needed_before(store::Fid fid, const store::SpaceUse& space, Instant now);
+    // What a change of other data, or a recall, must leave of the room: what the uploads that keep
+    // room need, and all writes in progress. No more than half of the blocks that these uploads do
+    // not have yet, so that the others go on in the other half.
+    std::uint64_t kept_from_others(const store::SpaceUse& space, Instant now);
     // The upload was refused, because uploads before it need the room. Of other owners, those that
     // are too many come behind, if all of the upload fits then. False: nothing has changed.
     struct Refused {

@@ -16,7 +16,18 @@ Granted<> ChangeSpace::check_room(objects::PoolId pool, std::uint64_t blocks) {
 
 Granted<> ChangeSpace::check_staging(objects::PoolId pool, std::uint64_t blocks) {
     if (!has_tapes(pool)) return {};
-    return check_room(pool, blocks);
+    const auto fits = check_room(pool, blocks);
+    if (!fits) return fits;
+    return check_beside_uploads(pool, blocks);
+}
+
+Granted<> ChangeSpace::check_beside_uploads(objects::PoolId pool, std::uint64_t blocks) {
+    if (!has_tapes(pool)) return {};
+    const store::SpaceUse space = fop_.volume().space_use();
+    const std::uint64_t kept = fop_.home().uploads().kept_from_others(space, fop_.reactor().now());
+    if (kept == 0 || blocks + kept <= space.room_blocks()) return {};
+    wanted_free_blocks_ = std::min(blocks + kept, space.data_blocks());
+    return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
 }
 
 Granted<> ChangeSpace::begin_upload(objects::PoolOwner whose, store::Fid fid,
@@ -60,17 +71,16 @@ void ChangeSpace::upload_write_begun() {
 // The upload began before the daemon started.
 Task<Granted<>> ChangeSpace::expect_rest_of(UploadPart part) {
     const std::uint64_t size = (part.size_bytes + objects::kBlock - 1) / objects::kBlock;
-    std::uint64_t left = 0;
-    if (size > 0) {
-        const auto there = co_await fop_.volume().count_blocks(part.fid, fop_.wait());
-        if (!there) co_return refused(untraced(there.error()));
-        left = size - std::min(size, *there);
-    }
+    const auto there = co_await fop_.volume().count_blocks(part.fid, fop_.wait());
+    if (!there) co_return refused(untraced(there.error()));
+    const std::uint64_t left = size - std::min(size, *there);
     // Another write to it may have done the same meanwhile.
     objects::OpenUploads& uploads = fop_.home().uploads();
     if (!uploads.expects(part.fid)) {
-        uploads.expect(part.fid,
-                       {.owner = part.owner, .left_blocks = left, .is_unknown = size == 0});
+        uploads.expect(part.fid, {.owner = part.owner,
+                                  .left_blocks = left,
+                                  .is_unknown = size == 0,
+                                  .written_blocks = *there});
     }
     co_return Granted<>{};
 }

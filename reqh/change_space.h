@@ -27,8 +27,12 @@ public:
     // nothing. As all that has no space, kStagingFull if that is for an object of a tape pool: room
     // is made then.
     Granted<> check_room(objects::PoolId pool, std::uint64_t blocks);
-    // Checks an object of a tape pool only, before its bytes are moved in vain.
+    // Checks an object of a tape pool only, before its bytes are moved in vain. It leaves what
+    // check_beside_uploads() asks for.
     Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
+    // kStagingFull if a change of an object of a tape pool would take room that uploads keep, see
+    // objects::OpenUploads::kept_from_others().
+    Granted<> check_beside_uploads(objects::PoolId pool, std::uint64_t blocks);
     // Checks the room for an upload that begins, and counts it among those that have begun. In a
     // tape pool an upload leaves the room that others need, see objects::OpenUploads. `blocks` is 0
     // if its size is unknown. As check_room().

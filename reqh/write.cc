@@ -187,6 +187,11 @@ Task<fop::Reply> run_write(Operation* operation) {
     if (!on_disk) co_return operation->refuse(on_disk.error());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
+    if (!write.source) {
+        const auto fits = operation->space().check_beside_uploads(operation->object().pool,
+                                                                  count_blocks(write.ranges));
+        if (!fits) co_return operation->refuse(fits.error());
+    }
     ObjectWrite job(*operation, writer,
                     {.fid = fid,
                      .ranges = write.ranges,
@@ -239,6 +244,11 @@ Task<fop::Reply> run_append(Operation* operation) {
     if (!on_disk) co_return operation->refuse(on_disk.error());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
+    if (!append.source) {
+        const auto fits =
+            operation->space().check_beside_uploads(operation->object().pool, count_blocks(ranges));
+        if (!fits) co_return operation->refuse(fits.error());
+    }
     ranges.front().offset = offset;
     const auto moved = co_await writer.move();
     if (!moved) co_return operation->refuse(moved.error());

@@ -2,6 +2,7 @@
 // Method: objects of a library in the simulated world are asked for; its list of recalls is read.
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,36 @@ TEST_CASE("library recall: a higher priority goes first, whatever the two are", 
     stage.run_for(10ms);
     CHECK(listed(stage) == std::vector<store::Fid>{fids[4], fids[3], fids[2], fids[1], fids[0]});
     for (const store::Fid fid : fids) CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library recall: one whose priority is raised becomes overdue as if it were not",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    // No cartridge is mounted before a read of it is overdue.
+    const auto algorithms = io_sched::drive_algorithms();
+    options.io.tape.read_algo = &*std::ranges::find(algorithms, std::string_view("grouped_read"),
+                                                    &io_sched::DriveAlgorithm::name);
+    options.io.tape.grouped_read_mount_bytes = 1ULL << 50;
+    options.io.tape.grouped_read_mount_files = 1'000'000;
+    options.io.tape.grouped_read_mount_age = 24h;
+    options.io.tape.grouped_read_max_wait = 1h;
+    TapeStage stage(options);
+    const std::vector<store::Fid> fids = put_several_on_tape(stage, 1);
+    unload_all(stage);
+    ask_for(stage, fids.front(), 10);
+    for (const std::uint8_t priority : {std::uint8_t{20}, std::uint8_t{200}}) {
+        stage.run_for(25min);
+        CHECK(stage.is_released(fids.front()));
+        ask_for(stage, fids.front(), priority);
+        stage.run_for(10ms);
+        CHECK(recall_row_of(stage, fids.front()).priority == priority);
+    }
+    stage.run_for(9min);
+    CHECK(stage.is_released(fids.front()));
+    // An hour after the first wish, and the time to load the cartridge and to read it.
+    stage.run_for(6min);
+    CHECK_FALSE(stage.is_released(fids.front()));
 }
 
 TEST_CASE("library recall: a second wish raises the priority of one that is tried again",

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/gate.h"
+#include "objects/disk_use.h"
+#include "objects/home_volume.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
 
@@ -112,6 +114,17 @@ Task<Result<void>> keep_room_for(NarrowDisk* narrow, store::Fid fid) {
     const auto put = co_await volume.put_recall(fid, recall, {});
     if (!put) co_return std::unexpected(put.error());
     co_return co_await narrow->disks()->returning().make_room(fid);
+}
+
+// An upload begins on the disk of the object, and keeps room for so many blocks.
+void begin_upload_beside(TapeStage& stage, store::Fid fid, std::uint64_t blocks) {
+    objects::HomeVolume& home = stage.home_volume_of(fid);
+    objects::DiskUse::Owner& owner =
+        home.use().owner({.pool = objects::pool_id(stage.options.pool.name), .owner = "alice"});
+    const store::Fid upload{.high = fid.high, .low = fid.low + 1000};
+    home.uploads().expect(upload, {.owner = &owner, .left_blocks = blocks});
+    home.uploads().stay(upload, home.volume().space_use(), stage.world.now());
+    REQUIRE(home.uploads().keeps_room(upload));
 }
 
 }  // namespace
@@ -377,6 +390,37 @@ TEST_CASE("library returned: a recall goes on when the time of room kept for ano
     stage.run_for(1s);
     CHECK(narrow.goes_on());
     REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library returned: a recall leaves the room that an open upload keeps", "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(1);
+    const std::uint64_t room = stage.volume(0).space_use().room_blocks();
+    REQUIRE(room >= kLargeBlocks);
+    begin_upload_beside(stage, fids[0], room - kLargeBlocks + 100);
+    REQUIRE(stage.recall(fids[0]) == RecallAsked::kWaiting);
+    stage.run_for(30s);
+    CHECK(stage.is_released(fids[0]));
+    CHECK_FALSE(narrow.is_on_its_way());
+
+    // The upload gets no blocks, so its room is kept for a minute only.
+    REQUIRE(stage.wait_for(fids[0]).how == RecallEnd::How::kDone);
+    CHECK(stage.read(fids[0]) == pattern(kLargeBytes, 0));
+}
+
+TEST_CASE("library returned: a recall takes the room kept for it, though an upload has begun since",
+          "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(1);
+    REQUIRE(stage.at_home(fids[0], keep_room_for(&narrow, fids[0])).has_value());
+    begin_upload_beside(stage, fids[0],
+                        stage.volume(0).space_use().room_blocks() - kLargeBlocks + 100);
+    const auto begun = stage.at_home(fids[0], narrow.disks()->returning().begin(fids[0]));
+    REQUIRE(begun.has_value());
+    const auto ended = stage.at_home(fids[0], narrow.disks()->returning().abandon(fids[0]));
+    CHECK(ended.has_value());
 }
 
 TEST_CASE("library returned: a slow reader gets all of what came back for it", "[library]") {

@@ -174,6 +174,7 @@ public:
 
     StagingDisks& staging(std::uint32_t locality) { return *localities_[locality]->staging; }
     StagingDisks& staging_of(store::Fid fid);
+    objects::HomeVolume& home_volume_of(store::Fid fid);
     store::Volume& volume(std::uint32_t disk) { return *machines_[disk]->volume; }
     devices::MemoryDisk& disk(std::uint32_t number) { return *machines_[number]->disk; }
     TapeLibrary& library() { return *library_; }

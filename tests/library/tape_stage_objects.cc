@@ -26,6 +26,10 @@ StagingDisks& TapeStage::staging_of(store::Fid fid) {
     return staging(home_of(disk_of(fid)));
 }
 
+objects::HomeVolume& TapeStage::home_volume_of(store::Fid fid) {
+    return *localities_[home_of(disk_of(fid))]->stores->find(fid.slot());
+}
+
 std::optional<store::Fid> TapeStage::find_name(std::string_view wanted, std::uint32_t locality) {
     const objects::ObjectName of_pool{.pool = objects::pool_id(options.pool.name), .name = wanted};
     const auto found = at(locality, localities_[locality]->names.find(of_pool));

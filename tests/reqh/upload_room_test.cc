@@ -1,6 +1,7 @@
 // Goal: uploads to a tape pool do not wait for each other's room on the disks before the tapes:
 // those that have no room are told so, and the oldest goes on. Method: as tape_fops_test.cc, with a
 // staging on which nothing can be released.
+// The file is long because the rules are tested by themselves first, and then with a node.
 
 #include <algorithm>
 #include <array>
@@ -127,6 +128,7 @@ public:
     std::uint64_t needed_before(std::uint64_t number) {
         return uploads.needed_before(fid(number), space, now);
     }
+    std::uint64_t kept_from_others() { return uploads.kept_from_others(space, now); }
     bool make_way(std::uint64_t number, std::uint64_t blocks, std::string_view who) {
         const objects::OpenUploads::Refused refused{.owner = &use.owner({.pool = 1, .owner = who}),
                                                     .blocks = blocks};
@@ -249,6 +251,24 @@ TEST_CASE("reqh upload room: an upload is not idle while a write to it is in pro
     CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(1)));
 }
 
+TEST_CASE("reqh upload room: an upload keeps its place at the end of a write, however slow",
+          "[reqh]") {
+    Uploads room;
+    room.begin(1, 100);
+    objects::OpenUploads::Write slow;
+    slow.begin(room.uploads, Uploads::fid(1), 40);
+    room.now = after(room.now, 2 * objects::OpenUploads::kIdle);
+    room.begin(2, 700, "bob");
+    slow.took(40);
+    slow.counted(40, 40);
+    // An upload that keeps no room would come behind now.
+    room.space.free_blocks = 50;
+    slow.done(room.space, room.now);
+    CHECK(room.uploads.keeps_room(Uploads::fid(1)));
+    CHECK(room.needed_before(1) == 0);
+    CHECK(room.needed_before(2) == 60);
+}
+
 TEST_CASE("reqh upload room: only new blocks are progress", "[reqh]") {
     Uploads room;
     room.begin(1, 100);
@@ -324,6 +344,30 @@ TEST_CASE("reqh upload room: who keeps more than a fair part makes way for other
     CHECK(room.needed_before(2) == 300 + 250);
     // What is left is no more than a fair part.
     CHECK_FALSE(room.make_way(4, 300, "bob"));
+}
+
+TEST_CASE("reqh upload room: other data leave what uploads need, up to a half", "[reqh]") {
+    Uploads room;
+    CHECK(room.kept_from_others() == 0);
+    room.begin(1, 100);
+    CHECK(room.kept_from_others() == 100);
+    room.begin(2, 600, "bob");
+    CHECK(room.kept_from_others() == 800 / 2);
+    // Half of what is left to the others.
+    room.write(2, 200, 200);
+    CHECK(room.kept_from_others() == (800 - 200) / 2);
+    room.uploads.gone(Uploads::fid(2));
+    CHECK(room.kept_from_others() == 100);
+
+    objects::OpenUploads::Write failing;
+    failing.begin(room.uploads, Uploads::fid(1), 60);
+    failing.took(60);
+    failing.counted(60, 60);
+    CHECK(room.kept_from_others() == 40);
+    failing.give_back();
+    CHECK(room.kept_from_others() == 100);
+    room.now = after(room.now, objects::OpenUploads::kIdle);
+    CHECK(room.kept_from_others() == 0);
 }
 
 TEST_CASE("reqh upload room: the number of uploads that keep room is bounded, for each owner too",
@@ -490,6 +534,40 @@ TEST_CASE("reqh upload room: two writes of an upload in flight do not take what 
     CHECK(count(fop::Status::kStagingFull) == 1);
     CHECK(room_of(tape) >= blocks);
     write_rest(tape, older, 0, blocks);
+}
+
+TEST_CASE("reqh upload room: other writes leave the room that an upload needs", "[reqh]") {
+    const auto way = GENERATE(WriteSpec::Way::kMemory, WriteSpec::Way::kInline);
+    const std::uint64_t part = way == WriteSpec::Way::kInline ? 8 : kPartBlocks;
+    TapeStage tape;
+    FopSpec create{.type = type_of("create"),
+                   .body = fop::Create{.slot = tape.stage.slot(1), .mode = 0600}};
+    create.pool = "cold";
+    const FakeFop& created = tape.stage.call(std::move(create));
+    REQUIRE(created.status() == fop::Status::kDone);
+    const fop::Fid other = std::get<fop::CreateReply>(created.answer->body).fid;
+    const std::uint64_t room = room_of(tape);
+    const std::uint64_t blocks = room / 4;
+    const fop::Fid upload = begin_cold(tape, blocks);
+
+    const Bytes bytes = pattern(part * kBlock, 5);
+    const auto write_other = [&](std::uint64_t at) {
+        const WriteSpec write(other, {{.offset = at * kBlock, .length = bytes.size()}}, bytes);
+        return tape.stage.call(write.spec(way)).status();
+    };
+    std::uint64_t at = 0;
+    for (;;) {
+        REQUIRE(at < room);
+        const fop::Status status = write_other(at);
+        if (status == fop::Status::kStagingFull) break;
+        REQUIRE(status == fop::Status::kDone);
+        at += part;
+    }
+    CHECK(at >= room / 2);
+    CHECK(room_of(tape) >= blocks);
+    REQUIRE_FALSE(tape.stagings[1]->wanted_room.empty());
+    CHECK(tape.stagings[1]->wanted_room.back().second == blocks + part);
+    write_rest(tape, upload, 0, blocks);
 }
 
 TEST_CASE("reqh upload room: blocks of a write in flight are not counted twice", "[reqh]") {
