@@ -333,8 +333,7 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
         slowest.on_lost();
     }
     session.bytes += bytes;
-    share.unsent_bytes += bytes;
-    unsent_bytes_ += bytes;
+    set_unsent(share, share.unsent_bytes + bytes);
     if (!session.linked()) share.unsent.push_back(session);
     return true;
 }
@@ -345,21 +344,30 @@ bool ClientRecords::may_take_unsent(const PrincipalShare& share) const {
                                    : may_have_more(share.unsent_bytes, unsent_bytes_, max);
 }
 
-// A principal that has replies which wait gives up its own. Looking at all others is rare: each
-// time, the one with most loses many.
+// A principal that has replies which wait gives up its own.
 PrincipalShare& ClientRecords::who_gives_unsent(PrincipalShare& to) {
     if (to.unsent_bytes > 0) return to;
-    return std::ranges::max_element(shares_, {},
-                                    [](const auto& each) { return each.second.unsent_bytes; })
-        ->second;
+    ENSURE(!by_unsent_.empty());
+    return **std::prev(by_unsent_.end());
+}
+
+void ClientRecords::set_unsent(PrincipalShare& share, std::uint64_t bytes) {
+    auto place = by_unsent_.extract(&share);  // The order depends on the bytes.
+    unsent_bytes_ = unsent_bytes_ - share.unsent_bytes + bytes;
+    share.unsent_bytes = bytes;
+    if (bytes == 0) return;
+    if (place.empty()) {
+        by_unsent_.insert(&share);
+    } else {
+        by_unsent_.insert(std::move(place));
+    }
 }
 
 void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
                                      std::uint64_t bytes) {
     ENSURE(bytes <= session.bytes);
     session.bytes -= bytes;
-    share.unsent_bytes -= bytes;
-    unsent_bytes_ -= bytes;
+    set_unsent(share, share.unsent_bytes - bytes);
     session.unlink();
     if (session.bytes > 0) share.unsent.push_back(session);
 }

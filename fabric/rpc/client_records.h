@@ -246,6 +246,7 @@ private:
     bool make_room(PrincipalShare& share);
     PrincipalShare* who_gives_room(PrincipalShare& to);
     PrincipalShare& who_gives_unsent(PrincipalShare& to);
+    void set_unsent(PrincipalShare& share, std::uint64_t bytes);
     bool may_take_unsent(const PrincipalShare& share) const;
     // What counts for the client was `before` bytes, and is `now` bytes.
     void recount(ClientRecord& client, std::uint64_t before, std::uint64_t now);
@@ -269,6 +270,14 @@ private:
     std::set<std::pair<std::uint32_t, std::string>> by_idle_;
     // As by_idle_, with the bytes that are kept for idle clients.
     std::set<std::pair<std::uint64_t, std::string>> by_idle_bytes_;
+    // The principals for which replies wait; the one with the most bytes last.
+    struct FewerUnsent {
+        bool operator()(const PrincipalShare* one, const PrincipalShare* other) const {
+            return std::tie(one->unsent_bytes, one->name) <
+                   std::tie(other->unsent_bytes, other->name);
+        }
+    };
+    std::set<PrincipalShare*, FewerUnsent> by_unsent_;
     // Clients without a session that have fops that run, the longest absent first.
     core::IntrusiveList<AbsentClient> absent_;
     core::IntrusiveList<AbsentClient> lost_;  // The ones whose fops are abandoned now.

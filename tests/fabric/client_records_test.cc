@@ -440,6 +440,52 @@ TEST_CASE("fabric clients: many principals together have a half more than the li
     ask(records, visitors.back(), 1);
 }
 
+TEST_CASE("fabric clients: a first reply takes the memory of the principal that has most",
+          "[fabric]") {
+    constexpr std::uint64_t kBytes = 500;
+    constexpr std::uint32_t kPrincipals = 30;
+    ClientRecords::Limits limits = kLimits;
+    limits.sessions_max = 10'000;
+    ClientRecords records(limits);
+    std::deque<Visitor> visitors;
+    std::deque<Unsent> replies;
+    const auto add = [&](std::uint32_t i) {
+        visitors.emplace_back().come(records, i, "p" + std::to_string(i));
+        return records.take_unsent(*visitors.back().share, replies.emplace_back(), kBytes);
+    };
+    for (std::uint32_t i = 0; i < kPrincipals; ++i) REQUIRE(add(i));
+    // Each has another number of replies, in an order that is not that of the names.
+    for (std::uint32_t i = 0; i < kPrincipals; ++i) {
+        const std::uint32_t more = i * 7 % kPrincipals;
+        for (std::uint32_t n = 0; n < more; ++n) {
+            // Where its own would go, it has enough.
+            const std::uint64_t free =
+                limits.unsent_bytes_max - std::min(limits.unsent_bytes_max, records.unsent_bytes());
+            if (replies[i].bytes >= 4 * free) break;
+            REQUIRE(records.take_unsent(*visitors[i].share, replies[i], kBytes));
+        }
+    }
+
+    for (std::uint32_t i = kPrincipals; i < 400; ++i) {
+        std::uint64_t most = 0;
+        for (const Unsent& each : replies) most = std::max(most, each.bytes);
+        const std::uint64_t before = records.unsent_bytes();
+        std::size_t lost = 0;
+        for (const Unsent& each : replies) lost += each.is_lost ? 1 : 0;
+        REQUIRE(add(i));
+        std::size_t lost_now = 0;
+        for (const Unsent& each : replies) lost_now += each.is_lost ? 1 : 0;
+        CHECK(lost_now - lost <= 1);
+        CHECK(records.unsent_bytes() == before + kBytes - (lost_now > lost ? most : 0));
+    }
+    CHECK(std::ranges::any_of(replies, [](const Unsent& each) { return each.is_lost; }));
+
+    // The count is that of all sessions.
+    std::uint64_t sum = 0;
+    for (const Unsent& each : replies) sum += each.bytes;
+    CHECK(records.unsent_bytes() == sum);
+}
+
 TEST_CASE("fabric clients: replies of idle clients go where most are kept", "[fabric]") {
     ClientRecords records(kLimits);
     const std::string words(500, 'x');
