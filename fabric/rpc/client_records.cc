@@ -100,6 +100,9 @@ ClientRecord& ClientRecords::enter(const fop::ClientId& id, const fop::Identity&
         client = std::make_unique<ClientRecord>(id, identity, share);
         ++share.clients;
     }
+    client->identity_ = identity;
+    client->absent_.unlink();
+    client->abandoned_before_ = 0;
     set_idle(*client, false);
     ClientLine* const before = std::exchange(client->line_, &line);
     if (before != nullptr) before->replaced();
@@ -110,7 +113,11 @@ void ClientRecords::leave(ClientRecord& client, const ClientLine& line, Instant 
     if (client.line_ != &line) return;
     client.line_ = nullptr;
     client.idle_since_ = now;
-    if (client.running_ == 0) set_idle(client, true);
+    if (client.running_ > 0) {
+        absent_.push_back(client.absent_);
+    } else {
+        set_idle(client, true);
+    }
 }
 
 void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
@@ -143,13 +150,32 @@ void ClientRecords::forget(ClientRecord& client) {
     while (!client.fops_.empty()) erase_fop(client, client.fops_.begin());
     client.recorded_ = {};
     count_recorded(client);
-    clients_.erase(Key{client.id_, share.name, client.principal_});
+    clients_.erase(Key{client.id_, share.name, client.principal()});
     --share.clients;
     release_if_empty(share);
 }
 
+// Abandons the next fop of the client that runs, which may destroy the client. If there is none,
+// takes the client out of its list.
+void ClientRecords::abandon_next(ClientRecord& client) {
+    for (auto each = client.fops_.lower_bound(client.abandoned_before_); each != client.fops_.end();
+         ++each) {
+        client.abandoned_before_ = each->first + 1;
+        RememberedRun* const run = std::exchange(each->second.run, nullptr);
+        if (run != nullptr) return run->abandon();
+    }
+    client.absent_.unlink();
+}
+
 bool ClientRecords::forget_old(Instant now) {
+    while (!absent_.empty() && now - absent_.front().client.idle_since_ >= limits_.idle_time) {
+        lost_.push_back(*absent_.pop_front());
+    }
     std::size_t done = 0;
+    for (; !lost_.empty(); ++done) {
+        if (done >= kForgottenPerStep) return true;
+        abandon_next(lost_.front().client);
+    }
     for (auto each = shares_.lower_bound(sweep_from_); each != shares_.end();) {
         PrincipalShare& share = (each++)->second;  // The share is destroyed with its last client.
         ++done;
@@ -228,6 +254,7 @@ void ClientRecords::answered(RememberedFop& fop, const fop::Reply& reply, Instan
     if (line != nullptr && line->id() == fop.line) line->reply(reply, fop.lane);
     const std::uint64_t before = cost_of(fop);
     fop.reply.emplace(reply);
+    fop.run = nullptr;
     recount(client, before, cost_of(fop));
     // The client gave it up. No later acknowledgement looks at it again.
     if (reply.id < client.acknowledged_before_) erase_fop(client, client.fops_.find(reply.id));
@@ -242,6 +269,7 @@ void ClientRecords::forget(RememberedFop& fop, std::uint64_t request, Instant no
 
 void ClientRecords::end_running(ClientRecord& client, Instant now) {
     if (--client.running_ > 0 || client.line_ != nullptr) return;
+    client.absent_.unlink();
     client.idle_since_ = now;
     set_idle(client, true);
 }
@@ -305,8 +333,7 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
         slowest.on_lost();
     }
     session.bytes += bytes;
-    share.unsent_bytes += bytes;
-    unsent_bytes_ += bytes;
+    set_unsent(share, share.unsent_bytes + bytes);
     if (!session.linked()) share.unsent.push_back(session);
     return true;
 }
@@ -317,21 +344,30 @@ bool ClientRecords::may_take_unsent(const PrincipalShare& share) const {
                                    : may_have_more(share.unsent_bytes, unsent_bytes_, max);
 }
 
-// A principal that has replies which wait gives up its own. Looking at all others is rare: each
-// time, the one with most loses many.
+// A principal that has replies which wait gives up its own.
 PrincipalShare& ClientRecords::who_gives_unsent(PrincipalShare& to) {
     if (to.unsent_bytes > 0) return to;
-    return std::ranges::max_element(shares_, {},
-                                    [](const auto& each) { return each.second.unsent_bytes; })
-        ->second;
+    ENSURE(!by_unsent_.empty());
+    return **std::prev(by_unsent_.end());
+}
+
+void ClientRecords::set_unsent(PrincipalShare& share, std::uint64_t bytes) {
+    auto place = by_unsent_.extract(&share);  // The order depends on the bytes.
+    unsent_bytes_ = unsent_bytes_ - share.unsent_bytes + bytes;
+    share.unsent_bytes = bytes;
+    if (bytes == 0) return;
+    if (place.empty()) {
+        by_unsent_.insert(&share);
+    } else {
+        by_unsent_.insert(std::move(place));
+    }
 }
 
 void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
                                      std::uint64_t bytes) {
     ENSURE(bytes <= session.bytes);
     session.bytes -= bytes;
-    share.unsent_bytes -= bytes;
-    unsent_bytes_ -= bytes;
+    set_unsent(share, share.unsent_bytes - bytes);
     session.unlink();
     if (session.bytes > 0) share.unsent.push_back(session);
 }

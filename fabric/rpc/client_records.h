@@ -36,9 +36,21 @@ protected:
     ~ClientLine() = default;
 };
 
+// A remembered fop while it runs, for its client's record.
+class RememberedRun {
+public:
+    // Nobody can ask for the reply any more: cancels the fop, which may be answered within this
+    // call.
+    virtual void abandon() = 0;
+
+protected:
+    ~RememberedRun() = default;
+};
+
 // A fop that must not run twice and may have started, and whose reply the store does not record.
 struct RememberedFop {
     ClientRecord* client = nullptr;
+    RememberedRun* run = nullptr;       // Null: it does not run any more, or was abandoned.
     std::uint64_t line = 0;             // The session that gets the reply, if it still exists.
     fop::Lane lane = fop::Lane::kData;  // The lane of the credit that it used.
     std::optional<KeptReply> reply;     // Set when the fop has run.
@@ -74,16 +86,22 @@ struct PrincipalShare {
     Instant opens_until = Instant::min();
 };
 
+// The place of a client in the lists of clients that have no session, but fops that run.
+struct AbsentClient final : core::ListNode {
+    explicit AbsentClient(ClientRecord& owner) : client(owner) {}
+    ClientRecord& client;
+};
+
 // One client of one principal. Exists while the client has a session, or may reconnect for the
 // replies to its requests.
 class ClientRecord final : public core::ListNode {
 public:
     ClientRecord(const fop::ClientId& id, const fop::Identity& identity, PrincipalShare& share)
-        : id_(id), kind_(identity.kind), principal_(identity.name), share_(share) {}
+        : id_(id), identity_(identity), share_(share) {}
 
     const fop::ClientId& id() const { return id_; }
-    fop::AuthKind kind() const { return kind_; }
-    const std::string& principal() const { return principal_; }
+    fop::AuthKind kind() const { return identity_.kind; }
+    const std::string& principal() const { return identity_.name; }
     PrincipalShare& share() { return share_; }
     const std::map<std::uint64_t, RememberedFop>& fops() const { return fops_; }
     // For each of the client's request places (see fop::kRequestPlaces), the id of the newest
@@ -97,8 +115,7 @@ private:
     friend class ClientRecords;
 
     const fop::ClientId id_;
-    const fop::AuthKind kind_;
-    const std::string principal_;
+    fop::Identity identity_;  // Of its newest session.
     PrincipalShare& share_;
     std::map<std::uint64_t, RememberedFop> fops_;
     std::vector<std::uint64_t> recorded_;  // In the order of their places.
@@ -109,6 +126,8 @@ private:
     std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
     ClientLine* line_ = nullptr;
     Instant idle_since_ = kNever;
+    AbsentClient absent_{*this};
+    std::uint64_t abandoned_before_ = 0;  // The fops before this one were abandoned, if they ran.
 };
 
 // The records of clients that a server keeps beyond their sessions. Each principal may use a
@@ -189,7 +208,18 @@ public:
     void take_request(PrincipalShare& share, std::uint64_t bytes);
     void give_back_request(PrincipalShare& share, std::uint64_t bytes);
 
-    // Forgets clients that have been idle for at least `idle_time`: no more than take a moment.
+    // Abandons the fops of clients without a session for which `may_return(identity)` is false.
+    template <typename MayReturn>
+    void abandon(MayReturn may_return) {
+        absent_.for_each([this, &may_return](AbsentClient& each) {
+            if (may_return(each.client.identity_)) return;
+            each.unlink();
+            lost_.push_back(each);
+        });
+        while (!lost_.empty()) abandon_next(lost_.front().client);
+    }
+    // Abandons the fops of clients that have had no session for at least `idle_time`, and forgets
+    // clients that have been idle for that time: no more than take a moment.
     // True if there may be others; the next call goes on with them.
     [[nodiscard]] bool forget_old(Instant now);
     std::size_t size() const { return clients_.size(); }
@@ -216,6 +246,7 @@ private:
     bool make_room(PrincipalShare& share);
     PrincipalShare* who_gives_room(PrincipalShare& to);
     PrincipalShare& who_gives_unsent(PrincipalShare& to);
+    void set_unsent(PrincipalShare& share, std::uint64_t bytes);
     bool may_take_unsent(const PrincipalShare& share) const;
     // What counts for the client was `before` bytes, and is `now` bytes.
     void recount(ClientRecord& client, std::uint64_t before, std::uint64_t now);
@@ -224,6 +255,7 @@ private:
     void end_running(ClientRecord& client, Instant now);
     void erase_fop(ClientRecord& client, std::map<std::uint64_t, RememberedFop>::iterator fop);
     void forget(ClientRecord& client);
+    void abandon_next(ClientRecord& client);
     void release_if_empty(PrincipalShare& share);
     // Empty: the principal may open a session now.
     std::string_view refusal_of_session(const PrincipalShare& share, Instant now) const;
@@ -238,6 +270,17 @@ private:
     std::set<std::pair<std::uint32_t, std::string>> by_idle_;
     // As by_idle_, with the bytes that are kept for idle clients.
     std::set<std::pair<std::uint64_t, std::string>> by_idle_bytes_;
+    // The principals for which replies wait; the one with the most bytes last.
+    struct FewerUnsent {
+        bool operator()(const PrincipalShare* one, const PrincipalShare* other) const {
+            return std::tie(one->unsent_bytes, one->name) <
+                   std::tie(other->unsent_bytes, other->name);
+        }
+    };
+    std::set<PrincipalShare*, FewerUnsent> by_unsent_;
+    // Clients without a session that have fops that run, the longest absent first.
+    core::IntrusiveList<AbsentClient> absent_;
+    core::IntrusiveList<AbsentClient> lost_;  // The ones whose fops are abandoned now.
     std::uint32_t sessions_ = 0;
     std::uint32_t idle_count_ = 0;
     std::uint64_t reply_bytes_ = 0;

@@ -64,7 +64,8 @@ public:
     virtual Instant deadline() const = 0;
 
     // Cancelled when the client gives the fop up. Also cancelled when the session ends, unless the
-    // fop has started and only this server remembers it. reply() may be called from within; the fop
+    // fop has started and only this server remembers it; such a fop is cancelled when its client's
+    // record expires, or its key is revoked. reply() may be called from within; the fop
     // then stays until cancel() has returned.
     virtual core::CancelSource& cancel_source() = 0;
 

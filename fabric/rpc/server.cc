@@ -94,6 +94,10 @@ std::size_t Server::end_outdated() {
         ++ended;
         session.end(Errc::kDenied, "its key is not accepted any more");
     });
+    clients_.abandon([this](const fop::Identity& identity) {
+        const auto known = admission_.find(identity);
+        return known && known->identity.name == identity.name && fop::may_act(*known);
+    });
     return ended;
 }
 

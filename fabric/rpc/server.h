@@ -105,7 +105,8 @@ public:
     // to leave its epochs.
     void drain();
 
-    // Ends the sessions whose keys or rights are no longer valid. Returns how many.
+    // Ends the sessions whose keys or rights are no longer valid. Returns how many. Fops of clients
+    // that cannot come back with their keys are cancelled.
     std::size_t end_outdated();
     std::vector<SessionInfo> sessions();
     // The number of fops that have arrived and have not been replied to.

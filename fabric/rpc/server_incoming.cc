@@ -134,6 +134,14 @@ void Server::Incoming::let_go_if_idle() {
     peer_->session->let_go(request_.id);
 }
 
+void Server::Incoming::abandon() {
+    if (cancelling_) return;
+    cancelling_ = true;
+    cancel_->cancel();
+    cancelling_ = false;
+    if (replied_) server_.release(*this);
+}
+
 void Server::Incoming::reply(const fop::Reply& given) {
     ENSURE(!replied_);
     replied_ = true;

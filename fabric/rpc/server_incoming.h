@@ -18,6 +18,7 @@ namespace fopd::fabric {
 // A fop that has arrived, from its arrival until it has been answered. The server reuses it for
 // later fops.
 class Server::Incoming final : public IncomingFop,
+                               public RememberedRun,
                                public core::ListNode,
                                public core::ReusedObject {
 public:
@@ -57,6 +58,8 @@ public:
         return transfer(Transfer::Direction::kPush, target, offset, from);
     }
     void reply(const fop::Reply& reply) override;
+    // Cancels the fop; it may be released on return.
+    void abandon() override;
 
     Peer* peer() { return peer_; }
     RememberedFop* remembered = nullptr;

@@ -99,6 +99,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     }
     Incoming& incoming = server_.take_incoming();
     incoming.remembered = remembered;
+    if (remembered != nullptr) remembered->run = &incoming;
     incoming.begin(*this, *share_, header, request, type);
     server_.user_.on_incoming(incoming);
     if (session != &session_now) return false;  // The fop has ended the session.
@@ -201,19 +202,16 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
         server_.places_.give_back_later(*std::exchange(host, nullptr), now);
     }
     // No client gets the answer now. Fops that have started and that only this server remembers run
-    // to their end, because the client may ask for the reply again. Others are cancelled: a change
-    // that the store records has either happened, or happens when the client sends it again.
+    // on, because the client may ask for the reply again; its record abandons them when it cannot
+    // any more. Others are cancelled: a change that the store records has either happened, or
+    // happens when the client sends it again.
     std::vector<Incoming*> unheard;
     for_each_running([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);
         if (each.remembered == nullptr) unheard.push_back(&each);
     });
     for (Incoming* each : unheard) {
-        if (each->peer() != this || each->cancelling_) continue;
-        each->cancelling_ = true;
-        each->cancel_source().cancel();
-        each->cancelling_ = false;
-        if (each->replied_) server_.release(*each);
+        if (each->peer() == this) each->abandon();
     }
 }
 

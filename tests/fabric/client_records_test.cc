@@ -440,6 +440,52 @@ TEST_CASE("fabric clients: many principals together have a half more than the li
     ask(records, visitors.back(), 1);
 }
 
+TEST_CASE("fabric clients: a first reply takes the memory of the principal that has most",
+          "[fabric]") {
+    constexpr std::uint64_t kBytes = 500;
+    constexpr std::uint32_t kPrincipals = 30;
+    ClientRecords::Limits limits = kLimits;
+    limits.sessions_max = 10'000;
+    ClientRecords records(limits);
+    std::deque<Visitor> visitors;
+    std::deque<Unsent> replies;
+    const auto add = [&](std::uint32_t i) {
+        visitors.emplace_back().come(records, i, "p" + std::to_string(i));
+        return records.take_unsent(*visitors.back().share, replies.emplace_back(), kBytes);
+    };
+    for (std::uint32_t i = 0; i < kPrincipals; ++i) REQUIRE(add(i));
+    // Each has another number of replies, in an order that is not that of the names.
+    for (std::uint32_t i = 0; i < kPrincipals; ++i) {
+        const std::uint32_t more = i * 7 % kPrincipals;
+        for (std::uint32_t n = 0; n < more; ++n) {
+            // Where its own would go, it has enough.
+            const std::uint64_t free =
+                limits.unsent_bytes_max - std::min(limits.unsent_bytes_max, records.unsent_bytes());
+            if (replies[i].bytes >= 4 * free) break;
+            REQUIRE(records.take_unsent(*visitors[i].share, replies[i], kBytes));
+        }
+    }
+
+    for (std::uint32_t i = kPrincipals; i < 400; ++i) {
+        std::uint64_t most = 0;
+        for (const Unsent& each : replies) most = std::max(most, each.bytes);
+        const std::uint64_t before = records.unsent_bytes();
+        std::size_t lost = 0;
+        for (const Unsent& each : replies) lost += each.is_lost ? 1 : 0;
+        REQUIRE(add(i));
+        std::size_t lost_now = 0;
+        for (const Unsent& each : replies) lost_now += each.is_lost ? 1 : 0;
+        CHECK(lost_now - lost <= 1);
+        CHECK(records.unsent_bytes() == before + kBytes - (lost_now > lost ? most : 0));
+    }
+    CHECK(std::ranges::any_of(replies, [](const Unsent& each) { return each.is_lost; }));
+
+    // The count is that of all sessions.
+    std::uint64_t sum = 0;
+    for (const Unsent& each : replies) sum += each.bytes;
+    CHECK(records.unsent_bytes() == sum);
+}
+
 TEST_CASE("fabric clients: replies of idle clients go where most are kept", "[fabric]") {
     ClientRecords records(kLimits);
     const std::string words(500, 'x');
@@ -625,6 +671,99 @@ TEST_CASE("fabric clients: one whose fop still runs is not forgotten", "[fabric]
     records.answered(*running.fop, {.id = 5}, at(1000));
     CHECK_FALSE(records.forget_old(at(1060)));
     REQUIRE(records.size() == 0);
+}
+
+namespace {
+
+// Ends its fop when it is abandoned, if it is to.
+class Run final : public RememberedRun {
+public:
+    Run(ClientRecords& records, RememberedFop& fop, std::uint64_t request)
+        : records_(records), fop_(fop), request_(request) {
+        fop.run = this;
+    }
+    void abandon() override {
+        ++abandoned;
+        if (ends) end();
+    }
+    void end() { records_.answered(fop_, {.id = request_}, at(2000)); }
+
+    bool ends = true;
+    std::uint64_t abandoned = 0;
+
+private:
+    ClientRecords& records_;
+    RememberedFop& fop_;
+    const std::uint64_t request_;
+};
+
+}  // namespace
+
+TEST_CASE("fabric clients: fops of a client that is gone for too long are abandoned once, in steps",
+          "[fabric]") {
+    constexpr std::uint64_t kFops = 300;
+    ClientRecords::Limits limits = kLimits;
+    limits.reply_bytes_max = 64U << 20;
+    ClientRecords records(limits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    Visitor of_bob;
+    of_bob.come(records, 2, "bob");
+    std::deque<Run> runs;
+    for (std::uint64_t request = 1; request <= kFops; ++request) {
+        const auto found = records.remember(*of_ann.client, request);
+        REQUIRE(found.fop != nullptr);
+        runs.emplace_back(records, *found.fop, request).ends = request != kFops;
+    }
+    const auto kept = records.remember(*of_bob.client, 1);
+    REQUIRE(kept.fop != nullptr);
+    Run run_of_bob(records, *kept.fop, 1);
+    const auto abandoned = [&runs] {
+        std::uint64_t count = 0;
+        for (const Run& each : runs) count += each.abandoned;
+        return count;
+    };
+    runs.front().end();  // Has its reply before the client goes.
+    of_ann.go(records, at(0));
+
+    CHECK_FALSE(records.forget_old(at(59)));
+    CHECK(abandoned() == 0);
+    CHECK(records.forget_old(at(60)));
+    CHECK(abandoned() == 256);
+    CHECK_FALSE(records.forget_old(at(60)));
+    CHECK(abandoned() == kFops - 1);
+    CHECK_FALSE(records.forget_old(at(1000)));
+    CHECK(abandoned() == kFops - 1);
+    CHECK(run_of_bob.abandoned == 0);
+    CHECK(records.size() == 2);
+
+    // The last one takes its time.
+    runs.back().end();
+    CHECK_FALSE(records.forget_old(at(2060)));
+    CHECK(records.find(client_id(1), identity_of("ann")) == nullptr);
+    run_of_bob.end();
+    of_bob.go(records, at(2000));
+}
+
+TEST_CASE("fabric clients: fops of a client that came back are not abandoned", "[fabric]") {
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    const auto found = records.remember(*of_ann.client, 1);
+    REQUIRE(found.fop != nullptr);
+    Run run(records, *found.fop, 1);
+    of_ann.go(records, at(0));
+    Visitor again;
+    again.come(records, 1, "ann");
+    REQUIRE(again.client == of_ann.client);
+
+    CHECK_FALSE(records.forget_old(at(1000)));
+    records.abandon([](const fop::Identity&) { return false; });
+
+    CHECK(run.abandoned == 0);
+    run.end();
+    CHECK(again.client->fops().at(1).reply.has_value());
+    again.go(records, at(2000));
 }
 
 TEST_CASE("fabric handshakes: one host has half of the places, and gets them back", "[fabric]") {

@@ -136,6 +136,52 @@ TEST_CASE("fabric rpc: what is sent again while memory is short keeps its sessio
     CHECK(stage.server->foms.arrived == (is_recorded ? 2 : 1));
 }
 
+TEST_CASE("fabric rpc: what must not run twice is given up when its client cannot come back",
+          "[fabric]") {
+    const bool is_revoked = GENERATE(false, true);
+    CAPTURE(is_revoked);
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+    core::CancelSource& cancel = stage.server->foms.held[0]->cancel_source();
+
+    // The client is killed.
+    stage.transport.network().block({.from = "client", .to = "server"});
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    REQUIRE(stage.world.run(*stage.client_reactor, stage.client->stop()));
+    stage.client.reset();
+    stage.world.run_for(1min);
+    CHECK_FALSE(cancel.cancelled());
+
+    if (is_revoked) {
+        // With other rights the client could still come back.
+        stage.in_server([&stage] {
+            Server& server = stage.server->server;
+            server.admit({.keys = ring_of({principal("tester", {kKey}, fop::Rights{})})});
+            server.end_outdated();
+        });
+        CHECK_FALSE(cancel.cancelled());
+        stage.in_server([&stage] {
+            Server& server = stage.server->server;
+            server.admit({.keys = ring_of({principal("tester", {key_of(2)})})});
+            server.end_outdated();
+        });
+    } else {
+        stage.world.run_for(ServerOptions{}.client_kept);
+    }
+
+    CHECK(cancel.cancelled());
+    stage.reply_to_held({.status = fop::Status::kCancelled});
+    CHECK(stage.server->server.held() == 0);
+}
+
 TEST_CASE("fabric rpc: what has not started when its session ends is given up, and may come again",
           "[fabric]") {
     RpcStage stage;
