@@ -118,8 +118,8 @@ TEST_CASE("eh peers: without the store no number is used beyond the root's block
     world.run_until(healed);
     CHECK(world.laws().newest() == 400);
     CHECK(world.count(EventKind::kEvicts) == 0);
-    CHECK(world.run_until_true(
-        healed + 6s, [&] { return world.all_joined() && world.laws().newest() > 410; }));
+    CHECK(world.run_until_true(healed + 6s,
+                               [&] { return world.all_joined() && world.laws().newest() > 410; }));
     CHECK(world.laws().broken() == "");
 }
 
