@@ -3,6 +3,7 @@
 // epochs are checked at each step.
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <variant>
@@ -94,6 +95,31 @@ TEST_CASE("eh peers: with a store that is full epochs go on, and it is tried now
     CHECK(world.count(EventKind::kAbdicates) == 0);
     for (std::size_t i = 0; i < 4; ++i) CHECK(errors_in(world, i) == 0);
     CHECK(world.run_until_true(begin + 6s, [&] { return world.laws().newest() > 410; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: without the store no number is used beyond the root's block", "[eh]") {
+    EpochWorldOptions options = quick_world(4);
+    options.member.block = 400;
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    // Before the root wants a view with more epoch numbers.
+    REQUIRE(world.run_until_true(world.now() + 10s, [&] { return world.laws().newest() > 250; }));
+    const Instant healed = world.now() + 10s;
+    world.break_store(healed);
+    REQUIRE(world.run_until_true(world.now() + 3s, [&] { return world.laws().newest() == 400; }));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(errors_in(world, i) == 0);
+    // Each calls within 10 ms, and hears an error.
+    world.run_until(world.now() + 30ms + options.member.watchdog());
+    for (std::size_t i = 0; i < 4; ++i) CHECK(errors_in(world, i) > 0);
+    REQUIRE_FALSE(world.answers(0).back());
+    CHECK(world.answers(0).back().error().os_errno == ENOLINK);
+    world.run_until(healed);
+    CHECK(world.laws().newest() == 400);
+    CHECK(world.count(EventKind::kEvicts) == 0);
+    CHECK(world.run_until_true(healed + 6s,
+                               [&] { return world.all_joined() && world.laws().newest() > 410; }));
     CHECK(world.laws().broken() == "");
 }
 

@@ -3,6 +3,8 @@
 // told what nobody honest would tell it.
 
 #include <limits>
+#include <variant>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/eh/member_stage.h"
@@ -184,6 +186,116 @@ TEST_CASE("eh member: a seat that was given up is not taken again by an older vi
                     kNow + 1ms);
     CHECK_FALSE(root.is_seated());
     CHECK_FALSE(root.is_root());
+}
+
+TEST_CASE("eh member: what nobody may say is dropped and counted, and changes nothing", "[eh]") {
+    struct Lie {
+        const char* what;
+        Peer from;
+        Message message;
+    };
+    const Start start{.epoch = 7, .count = 3};
+    const Peer stranger{.name = "x", .address = kRoot.address};
+    const std::vector<Lie> lies{
+        {"a start of a daemon that is in no view", stranger, as_member(1, 5, start)},
+        {"a start of the root's process of before", kRoot, as_member(1, 4, start)},
+        {"a start of a process that the root never had", kRoot, as_member(1, 6, start)},
+        {"a start with an impossible incarnation", kRoot, as_member(1, kIncarnationMax + 1, start)},
+        {"a start in the member's own name", kOther, as_member(1, 5, start)},
+        {"a start of a member that is not above", kThird, as_member(1, 5, start)},
+        {"an abort of a member that is not above", kThird, as_member(1, 5, Abort{.next_round = 9})},
+        {"a start with a number of no view", kRoot,
+         as_member(1, 5, Start{.epoch = kEpochMax, .count = 3})},
+        {"a contribution of no child", kThird, as_member(1, 5, Ready{.count = 1})},
+        {"a contribution of the parent", kRoot, as_member(1, 5, Ready{.count = 1})},
+        {"a first call of no child", kThird, as_member(1, 5, First{})},
+    };
+    const MemberOptions options;
+    for (const Lie& lie : lies) {
+        CAPTURE(lie.what);
+        Member member = seated(options, kOther, view_of_three(1));
+        REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+        (void)member.take_effects();
+
+        member.on_message(lie.from, lie.message, kNow);
+
+        CHECK(member.dropped() == 1);
+        const Seen seen(member);
+        CHECK(seen.effects.size() == 1);
+        REQUIRE(seen.event(EventKind::kDropped) != nullptr);
+        CHECK(seen.event(EventKind::kDropped)->name == lie.from.name);
+        CHECK(member.is_pending());
+        CHECK(member.newest_epoch() == 0);
+        CHECK(member.view_number() == 1);
+        // What the root says afterwards still counts.
+        member.on_message(kRoot, as_member(1, 5, start), kNow);
+        CHECK(member.newest_epoch() == 7);
+    }
+}
+
+TEST_CASE("eh member: a message of an old view is answered and changes nothing", "[eh]") {
+    const MemberOptions options;
+    Member member = seated(options, kOther, view_of_three(2));
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    (void)member.take_effects();
+
+    member.on_message(kRoot, as_member(1, 5, Start{.epoch = 7, .count = 3}), kNow);
+
+    const Seen seen(member);
+    CHECK(seen.effects.size() == 1);
+    CHECK(seen.sent<Nack>(kRoot.name) != nullptr);
+    CHECK(member.is_pending());
+    CHECK(member.newest_epoch() == 0);
+    CHECK(member.view_number() == 2);
+}
+
+TEST_CASE("eh member: a start that is replayed begins no epoch again", "[eh]") {
+    const MemberOptions options;
+    Member member = seated(options, kOther, view_of_three(1));
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    const Message start = as_member(1, 5, Start{.epoch = 7, .count = 3});
+    member.on_message(kRoot, start, kNow);
+    REQUIRE(Seen(member).find<Answer>() != nullptr);
+
+    // Before its next call, and during it: also as if it were of the next round.
+    member.on_message(kRoot, start, kNow);
+    CHECK(Seen(member).find<Answer>() == nullptr);
+    REQUIRE(member.next_epoch(7, {}, kNow));
+    (void)member.take_effects();
+    Message renumbered = start;
+    renumbered.round = 2;
+    for (const Message& replayed : {start, renumbered}) {
+        member.on_message(kRoot, replayed, kNow);
+        CHECK(Seen(member).find<Answer>() == nullptr);
+        CHECK(member.is_pending());
+        CHECK(member.newest_epoch() == 7);
+    }
+}
+
+TEST_CASE("eh member: a contribution that is replayed is counted once", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    REQUIRE(root.next_epoch(kFirstEpoch, {}, kNow));
+    const Message ready = as_member(1, 5, Ready{.count = 1});
+    for (int i = 0; i < 3; ++i) root.on_message(kOther, ready, kNow);
+    CHECK(root.is_pending());
+    CHECK(Seen(root).event(EventKind::kOtherBytes) == nullptr);
+    root.on_message(kThird, ready, kNow);
+    REQUIRE_FALSE(root.is_pending());
+    const EpochNumber begun = root.newest_epoch();
+    CHECK(begun > 0);
+
+    // In the next round, it is answered with the start of its own one.
+    REQUIRE(root.next_epoch(begun, {}, kNow));
+    (void)root.take_effects();
+    root.on_message(kOther, ready, kNow);
+    const Seen seen(root);
+    CHECK(seen.effects.size() == 1);
+    REQUIRE(seen.sent<Start>(kOther.name) != nullptr);
+    CHECK(std::get<Start>(seen.sent<Start>(kOther.name)->message.body).epoch == begun);
+    root.on_message(kThird, ready, kNow);
+    CHECK(root.is_pending());
+    CHECK(root.newest_epoch() == begun);
 }
 
 }  // namespace member_liar_test

@@ -169,3 +169,39 @@ TEST_CASE("hostile epochs: an empty message and one that is too long are malform
 
     REQUIRE(stage.epoch_figure("fopd_epoch_messages_dropped") == 0);
 }
+
+TEST_CASE("hostile epochs: a peer that is in no view speaks for no member", "[hostile]") {
+    using namespace fopd::eh::peers;
+    HostileStage stage(any_hostile_kind(), as_member());
+    wait_joined(stage);
+    RawPeer& peer = stage.peer(daemon_named("b"));
+    REQUIRE(peer.open());
+    const EpochStatus before = stage.epochs();
+    const std::vector<std::byte> odd(3);
+    std::vector<Body> bodies;
+    bodies.emplace_back(Ready{.count = 1, .data = odd});
+    bodies.emplace_back(First{});
+    bodies.emplace_back(Start{.epoch = 900, .count = 2, .data = odd});
+    bodies.emplace_back(Abort{.next_round = 9});
+
+    std::uint64_t id = 0;
+    for (const Body& body : bodies) {
+        for (const bool is_foreign : {false, true}) {
+            const Message message{.view = before.view,
+                                  .round = 1,
+                                  .incarnation = 1,
+                                  .is_foreign = is_foreign,
+                                  .body = body};
+            // Twice, as if somebody replayed it.
+            for (int i = 0; i < 2; ++i)
+                REQUIRE(answer_to(peer, ++id, encode(message)).status == fop::Status::kDone);
+        }
+    }
+    stage.settle();
+
+    REQUIRE(stage.epoch_figure("fopd_epoch_messages_dropped") == static_cast<double>(id));
+    const EpochStatus status = stage.epochs();
+    REQUIRE(status.view == before.view);
+    REQUIRE(status.epoch == before.epoch);
+    REQUIRE(stage.epoch_figure("fopd_epoch_members") == 1);
+}
