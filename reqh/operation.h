@@ -100,6 +100,10 @@ public:
     Task<Granted<>> lock_to_look(store::Fid fid) {
         return lock({.fid = fid, .range = objects::kAttributes});
     }
+    Task<Granted<>> lock_whole(store::Fid fid) {
+        return lock(
+            {.fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive});
+    }
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
 
