@@ -25,6 +25,13 @@ public:
     virtual Task<void> close() = 0;
 };
 
+// Whether an index that could not be opened can be rebuilt. kNotFound: there is none; kCorrupt,
+// kInvalid: it is unusable.
+constexpr bool can_rebuild(const Error& index) {
+    return index.code == Errc::kNotFound || index.code == Errc::kCorrupt ||
+           index.code == Errc::kInvalid;
+}
+
 // Opens a node's disks, and keeps the data that belongs to them but is not on them: in the real
 // world, devices and files below configured paths; in the simulated world, images. Outlives the
 // node.
@@ -36,8 +43,7 @@ public:
 
     virtual Task<Result<std::unique_ptr<BayDisk>>> open(core::Reactor* reactor,
                                                         devices::DeviceSettings settings) = 0;
-    // The index that belongs to a disk. kNotFound: there is none; kCorrupt, kInvalid: it is
-    // unusable. In all three cases the index can be rebuilt.
+    // The index that belongs to a disk. After some errors it can be rebuilt: see can_rebuild().
     virtual Task<Result<std::unique_ptr<store::Index>>> open_index(core::Reactor* reactor,
                                                                    devices::DiskId disk) = 0;
     // Creates an empty index, replacing an existing one. REQUIRES: the existing one is not open.

@@ -213,12 +213,9 @@ Task<Result<void>> NodeDisk::find_index() {
         index_ = *std::move(found);
         co_return Result<void>{};
     }
-    const Errc code = found.error().code;
-    const bool is_of_no_use =
-        code == Errc::kNotFound || code == Errc::kCorrupt || code == Errc::kInvalid;
-    if (!is_of_no_use) co_return std::unexpected(found.error());
-    co_return co_await make_index(code == Errc::kNotFound ? "it is missing"
-                                                          : found.error().context);
+    if (!can_rebuild(found.error())) co_return std::unexpected(found.error());
+    co_return co_await make_index(found.error().code == Errc::kNotFound ? "it is missing"
+                                                                        : found.error().context);
 }
 
 // Opening the volume fills the index again from the log.

@@ -145,10 +145,7 @@ Task<Result<void>> OfflineDisk::find_index() {
         index_ = *std::move(found);
         co_return Result<void>{};
     }
-    const Errc code = found.error().code;
-    const bool is_of_no_use =
-        code == Errc::kNotFound || code == Errc::kCorrupt || code == Errc::kInvalid;
-    if (!is_of_no_use) co_return std::unexpected(found.error());
+    if (!can_rebuild(found.error())) co_return std::unexpected(found.error());
     status_.stage = "without its index";
     index_ = std::make_unique<store::MapIndex>(
         store::MapIndex::World{.reactor = world_.reactor, .random = random_}, image_);

@@ -30,6 +30,17 @@ void put_text(ByteWriter& writer, std::string_view text) {
     writer.put(std::as_bytes(std::span(text)));
 }
 
+// Each number has as many bytes as its type.
+template <typename... Number>
+void take_numbers(ByteReader& reader, Number&... into) {
+    ((into = reader.number<Number>()), ...);
+}
+
+template <typename... Number>
+void put_numbers(ByteWriter& writer, Number... numbers) {
+    (writer.number(numbers), ...);
+}
+
 ListedSlotState listed_slot_state(std::uint8_t number) {
     switch (number) {
         case static_cast<std::uint8_t>(ListedSlotState::kOnline): return ListedSlotState::kOnline;
@@ -43,17 +54,13 @@ ListedSlotState listed_slot_state(std::uint8_t number) {
 
 // Each function reads one entry; false if the entry is malformed.
 bool take_entry(ByteReader& reader, ListEntry& entry) {
-    entry.fid.high = reader.number<std::uint64_t>();
-    entry.fid.low = reader.number<std::uint64_t>();
-    entry.size_bytes = reader.number<std::uint64_t>();
-    entry.changed_ns = reader.number<std::uint64_t>();
+    take_numbers(reader, entry.fid.high, entry.fid.low, entry.size_bytes, entry.changed_ns);
     entry.name = take_text(reader);
     return reader.ok() && check_object_name(entry.name).has_value();
 }
 
 bool take_entry(ByteReader& reader, ListedSlot& entry) {
-    entry.slot = reader.number<std::uint16_t>();
-    entry.locality = reader.number<std::uint16_t>();
+    take_numbers(reader, entry.slot, entry.locality);
     entry.state = listed_slot_state(reader.number<std::uint8_t>());
     const auto in_default_pool = reader.number<std::uint8_t>();
     entry.in_default_pool = in_default_pool == 1;
@@ -63,19 +70,14 @@ bool take_entry(ByteReader& reader, ListedSlot& entry) {
 }
 
 bool take_entry(ByteReader& reader, PoolEntry& entry) {
-    entry.total_bytes = reader.number<std::uint64_t>();
-    entry.used_bytes = reader.number<std::uint64_t>();
-    entry.free_bytes = reader.number<std::uint64_t>();
-    entry.objects = reader.number<std::uint64_t>();
+    take_numbers(reader, entry.total_bytes, entry.used_bytes, entry.free_bytes, entry.objects);
     entry.pool = take_text(reader);
     return reader.ok() && is_name(entry.pool);
 }
 
 bool take_entry(ByteReader& reader, QuotaEntry& entry) {
-    entry.used_bytes = reader.number<std::uint64_t>();
-    entry.limit_bytes = reader.number<std::uint64_t>();
-    entry.used_objects = reader.number<std::uint64_t>();
-    entry.limit_objects = reader.number<std::uint64_t>();
+    take_numbers(reader, entry.used_bytes, entry.limit_bytes, entry.used_objects,
+                 entry.limit_objects);
     entry.whose = static_cast<QuotaEntry::Whose>(reader.number<std::uint8_t>());
     entry.pool = take_text(reader);
     entry.owner = take_text(reader);
@@ -96,12 +98,8 @@ RecallEntry::State recall_state(std::uint8_t number) {
 }
 
 bool take_entry(ByteReader& reader, RecallEntry& entry) {
-    entry.fid.high = reader.number<std::uint64_t>();
-    entry.fid.low = reader.number<std::uint64_t>();
-    entry.size_bytes = reader.number<std::uint64_t>();
-    entry.place = reader.number<std::uint64_t>();
-    entry.asked_ms = reader.number<std::uint64_t>();
-    entry.expected_ms = reader.number<std::uint64_t>();
+    take_numbers(reader, entry.fid.high, entry.fid.low, entry.size_bytes, entry.place,
+                 entry.asked_ms, entry.expected_ms);
     entry.state = recall_state(reader.number<std::uint8_t>());
     entry.priority = reader.number<std::uint8_t>();
     entry.cartridge = take_text(reader);
@@ -112,27 +110,16 @@ bool take_entry(ByteReader& reader, RecallEntry& entry) {
 }
 
 bool take_entry(ByteReader& reader, CopyEntry& entry) {
-    entry.offset = reader.number<std::uint64_t>();
-    entry.length = reader.number<std::uint64_t>();
-    entry.block = reader.number<std::uint64_t>();
-    entry.file = reader.number<std::uint32_t>();
-    entry.written_s = reader.number<std::uint32_t>();
+    take_numbers(reader, entry.offset, entry.length, entry.block, entry.file, entry.written_s);
     entry.cartridge = take_text(reader);
     entry.state = take_text(reader);
     return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax;
 }
 
 bool take_entry(ByteReader& reader, MediumEntry& entry) {
-    entry.capacity_bytes = reader.number<std::uint64_t>();
-    entry.used_bytes = reader.number<std::uint64_t>();
-    entry.dead_bytes = reader.number<std::uint64_t>();
-    entry.files = reader.number<std::uint64_t>();
-    entry.mounts = reader.number<std::uint64_t>();
-    entry.generation = reader.number<std::uint32_t>();
-    entry.scrubbed_s = reader.number<std::uint64_t>();
-    entry.damaged_copies = reader.number<std::uint64_t>();
-    entry.live_bytes = reader.number<std::uint64_t>();
-    entry.failures = reader.number<std::uint64_t>();
+    take_numbers(reader, entry.capacity_bytes, entry.used_bytes, entry.dead_bytes, entry.files,
+                 entry.mounts, entry.generation, entry.scrubbed_s, entry.damaged_copies,
+                 entry.live_bytes, entry.failures);
     for (std::string_view* const text : {&entry.barcode, &entry.pool, &entry.technology,
                                          &entry.state, &entry.drive, &entry.reason}) {
         *text = take_text(reader);
@@ -141,9 +128,7 @@ bool take_entry(ByteReader& reader, MediumEntry& entry) {
 }
 
 bool take_entry(ByteReader& reader, FailedCopyEntry& entry) {
-    entry.fid.high = reader.number<std::uint64_t>();
-    entry.fid.low = reader.number<std::uint64_t>();
-    entry.file = reader.number<std::uint32_t>();
+    take_numbers(reader, entry.fid.high, entry.fid.low, entry.file);
     entry.name = take_text(reader);
     entry.reason = take_text(reader);
     return reader.ok() && entry.reason.size() <= FailedCopyEntry::kReasonBytesMax &&
@@ -168,10 +153,7 @@ bool ListingWriter::add(const ListEntry& entry) {
     ENSURE(check_object_name(entry.name).has_value());
     if (into_.size() - size_ < kListFixedBytes + entry.name.size()) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.fid.high);
-    writer.number(entry.fid.low);
-    writer.number(entry.size_bytes);
-    writer.number(entry.changed_ns);
+    put_numbers(writer, entry.fid.high, entry.fid.low, entry.size_bytes, entry.changed_ns);
     put_text(writer, entry.name);
     size_ += writer.size();
     return true;
@@ -181,8 +163,7 @@ bool ListingWriter::add(const ListedSlot& entry) {
     ENSURE(is_name(entry.pool));
     if (into_.size() - size_ < kSlotFixedBytes + entry.pool.size()) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.slot);
-    writer.number(entry.locality);
+    put_numbers(writer, entry.slot, entry.locality);
     writer.number(static_cast<std::uint8_t>(entry.state));
     writer.number(static_cast<std::uint8_t>(entry.in_default_pool ? 1 : 0));
     writer.number(entry.free_bytes);
@@ -195,10 +176,7 @@ bool ListingWriter::add(const PoolEntry& entry) {
     ENSURE(is_name(entry.pool));
     if (into_.size() - size_ < kPoolFixedBytes + entry.pool.size()) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.total_bytes);
-    writer.number(entry.used_bytes);
-    writer.number(entry.free_bytes);
-    writer.number(entry.objects);
+    put_numbers(writer, entry.total_bytes, entry.used_bytes, entry.free_bytes, entry.objects);
     put_text(writer, entry.pool);
     size_ += writer.size();
     return true;
@@ -211,10 +189,8 @@ bool ListingWriter::add(const QuotaEntry& entry) {
         return false;
     }
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.used_bytes);
-    writer.number(entry.limit_bytes);
-    writer.number(entry.used_objects);
-    writer.number(entry.limit_objects);
+    put_numbers(writer, entry.used_bytes, entry.limit_bytes, entry.used_objects,
+                entry.limit_objects);
     writer.number(static_cast<std::uint8_t>(entry.whose));
     put_text(writer, entry.pool);
     put_text(writer, entry.owner);
@@ -227,12 +203,8 @@ bool ListingWriter::add(const RecallEntry& entry) {
     const std::size_t texts = entry.cartridge.size() + entry.name.size() + entry.requester.size();
     if (into_.size() - size_ < kRecallFixedBytes + texts) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.fid.high);
-    writer.number(entry.fid.low);
-    writer.number(entry.size_bytes);
-    writer.number(entry.place);
-    writer.number(entry.asked_ms);
-    writer.number(entry.expected_ms);
+    put_numbers(writer, entry.fid.high, entry.fid.low, entry.size_bytes, entry.place,
+                entry.asked_ms, entry.expected_ms);
     writer.number(static_cast<std::uint8_t>(entry.state));
     writer.number(entry.priority);
     put_text(writer, entry.cartridge);
@@ -246,11 +218,7 @@ bool ListingWriter::add(const CopyEntry& entry) {
     const std::size_t texts = entry.cartridge.size() + entry.state.size();
     if (into_.size() - size_ < kCopyFixedBytes + texts) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.offset);
-    writer.number(entry.length);
-    writer.number(entry.block);
-    writer.number(entry.file);
-    writer.number(entry.written_s);
+    put_numbers(writer, entry.offset, entry.length, entry.block, entry.file, entry.written_s);
     put_text(writer, entry.cartridge);
     put_text(writer, entry.state);
     size_ += writer.size();
@@ -264,16 +232,9 @@ bool ListingWriter::add(const MediumEntry& entry) {
     for (const std::string_view text : texts) bytes += text.size();
     if (into_.size() - size_ < bytes) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.capacity_bytes);
-    writer.number(entry.used_bytes);
-    writer.number(entry.dead_bytes);
-    writer.number(entry.files);
-    writer.number(entry.mounts);
-    writer.number(entry.generation);
-    writer.number(entry.scrubbed_s);
-    writer.number(entry.damaged_copies);
-    writer.number(entry.live_bytes);
-    writer.number(entry.failures);
+    put_numbers(writer, entry.capacity_bytes, entry.used_bytes, entry.dead_bytes, entry.files,
+                entry.mounts, entry.generation, entry.scrubbed_s, entry.damaged_copies,
+                entry.live_bytes, entry.failures);
     for (const std::string_view text : texts) put_text(writer, text);
     size_ += writer.size();
     return true;
@@ -284,9 +245,7 @@ bool ListingWriter::add(const FailedCopyEntry& entry) {
     const std::size_t texts = entry.name.size() + reason.size();
     if (into_.size() - size_ < kFailedCopyFixedBytes + texts) return false;
     ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.fid.high);
-    writer.number(entry.fid.low);
-    writer.number(entry.file);
+    put_numbers(writer, entry.fid.high, entry.fid.low, entry.file);
     put_text(writer, entry.name);
     put_text(writer, reason);
     size_ += writer.size();

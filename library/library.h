@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/cancel.h"
@@ -63,8 +64,17 @@ struct MediaOutcome {
     bool is_in_exchange = false;
 };
 
+inline MediaOutcome outcome(MediaOutcome::Kind kind, std::string words) {
+    return {.kind = kind, .words = std::move(words)};
+}
+inline MediaOutcome failed_outcome(const Error& error) {
+    return outcome(MediaOutcome::Kind::kFailed, describe(error));
+}
+inline MediaOutcome outcome(const Result<void>& result) {
+    return result ? MediaOutcome{} : failed_outcome(result.error());
+}
 inline MediaOutcome no_such_medium(const std::string& barcode) {
-    return {.kind = MediaOutcome::Kind::kNoSuchMedium, .words = "there is no cartridge " + barcode};
+    return outcome(MediaOutcome::Kind::kNoSuchMedium, "there is no cartridge " + barcode);
 }
 
 // The data that a format may destroy. kRefuseData: none. kForgetData: copies of objects whose bytes

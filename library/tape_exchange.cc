@@ -19,13 +19,6 @@ using devices::LibraryElement;
 
 constexpr const char* kExported = "an import takes it into use again";
 
-MediaOutcome refused(std::string words) {
-    return {.kind = Kind::kRefused, .words = std::move(words)};
-}
-MediaOutcome failed(const Error& error) {
-    return {.kind = Kind::kFailed, .words = describe(error)};
-}
-
 // The names come last: a reply has room for few words.
 std::string words_of_loss(const std::string& barcode, const CopiesThere& there) {
     const std::uint64_t count = there.only_here;
@@ -80,21 +73,23 @@ Task<MediaOutcome> TapeLibrary::may_export(const ExportWish* wish, CopiesThere* 
     if (found == nullptr) co_return no_such_medium(wish->barcode);
     const Cartridge cartridge = *found;
     std::string refusal = why_not_export(cartridge);
-    if (!refusal.empty()) co_return refused(std::move(refusal));
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, std::move(refusal));
     const Robot::Exchange exchange = robot_->exchange();
     const bool has_room =
         exchange.count == 0 || exchange.free > 0 || robot_->is_outside(cartridge.barcode);
-    if (!has_room) co_return refused("no import/export element is free; empty one first");
+    if (!has_room)
+        co_return outcome(Kind::kRefused, "no import/export element is free; empty one first");
     auto counted = co_await count_copies(&cartridge);
-    if (!counted) co_return failed(counted.error());
+    if (!counted) co_return failed_outcome(counted.error());
     *there = *std::move(counted);
     const bool hides = there->only_here > 0 && cartridge.state != CartridgeState::kExported;
-    if (hides && !wish->hides_objects) co_return refused(words_of_loss(cartridge.barcode, *there));
+    if (hides && !wish->hides_objects)
+        co_return outcome(Kind::kRefused, words_of_loss(cartridge.barcode, *there));
     // Others have gone on meanwhile.
     const Cartridge* const now = known_cartridge(cartridge.barcode);
-    if (now == nullptr) co_return refused("the library is not open");
+    if (now == nullptr) co_return outcome(Kind::kRefused, "the library is not open");
     refusal = why_not_export(*now);
-    if (!refusal.empty()) co_return refused(std::move(refusal));
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, std::move(refusal));
     co_return MediaOutcome{};
 }
 
@@ -104,14 +99,14 @@ Task<MediaOutcome> TapeLibrary::export_medium(ExportWish wish) {
     if (may.kind != Kind::kDone) co_return may;
     const CartridgeId id = known_cartridge(wish.barcode)->id;
     const auto exported = co_await take_out_of_use(id);
-    if (!exported) co_return failed(exported.error());
+    if (!exported) co_return failed_outcome(exported.error());
     MediaOutcome done{.objects = there.objects, .only_here = there.only_here};
     if (robot_->exchange().count == 0) co_return done;
     const auto moved = co_await robot_->take_out(wish.barcode);
     done.is_in_exchange = moved.has_value();
     if (moved) co_return done;
     [[maybe_unused]] const auto undone = co_await use_again(id);
-    co_return failed(moved.error());
+    co_return failed_outcome(moved.error());
 }
 
 // Nobody gets it for a request between its unload and its new state.
@@ -170,17 +165,18 @@ std::vector<std::string> TapeLibrary::importable() const {
 
 Task<MediaOutcome> TapeLibrary::import_media(std::string barcode) {
     co_await look_again();
-    if (!is_ready_) co_return refused("the library is not open");
+    if (!is_ready_) co_return outcome(Kind::kRefused, "the library is not open");
     std::vector<std::string> wanted{barcode};
     if (barcode.empty()) {
         if (robot_->exchange().count == 0) {
-            co_return refused("the library has no import/export elements; name the cartridge");
+            co_return outcome(Kind::kRefused,
+                              "the library has no import/export elements; name the cartridge");
         }
         wanted = importable();
     } else if (known_cartridge(barcode) == nullptr) {
         co_return no_such_medium(barcode);
     } else if (robot_->count(barcode) == 0) {
-        co_return refused("cartridge " + barcode + " is not in the library");
+        co_return outcome(Kind::kRefused, "cartridge " + barcode + " is not in the library");
     }
     MediaOutcome done;
     std::vector<std::string> brought;

@@ -111,10 +111,10 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
     if (repacks_.is_running(id)) co_return MediaOutcome{};
     const Cartridge cartridge = *found;
     std::string refusal = why_not_repack(cartridge);
-    if (!refusal.empty()) co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     const auto live = co_await live_on(label_of(cartridge));
     if (!live) {
-        co_return MediaOutcome{.kind = Kind::kRefused, .words = describe(live.error())};
+        co_return outcome(Kind::kRefused, describe(live.error()));
     }
     const Pool& pool = *find_pool(objects::pool_id(cartridge.pool));
     const std::uint64_t needed = live->bytes + live->bytes / kOverheadParts + kOverheadBytes;
@@ -123,21 +123,19 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
         refusal = "pool " + cartridge.pool + " has " + std::to_string(room) +
                   " bytes of room on other cartridges, but the repack needs " +
                   std::to_string(needed);
-        co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
+        co_return outcome(Kind::kRefused, refusal);
     }
     // During the waits above, a repack or a format may have begun.
     const Cartridge& now = *shelf_->find(id);
     if (repacks_.is_running(id)) co_return MediaOutcome{};
     if (now.generation != cartridge.generation) {
-        co_return MediaOutcome{
-            .kind = Kind::kRefused,
-            .words = "cartridge " + barcode + " was formatted during the request"};
+        co_return outcome(Kind::kRefused,
+                          "cartridge " + barcode + " was formatted during the request");
     }
     shelf_->set_repack(id, Repack::kRunning);
     begin_repack(id);
     const auto saved = co_await shelf_->save();
-    if (saved) co_return MediaOutcome{};
-    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+    co_return outcome(saved);
 }
 
 Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
@@ -145,8 +143,7 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
     if (found == nullptr) co_return no_such_medium(barcode);
     const CartridgeId id = found->id;
     if (found->repack == Repack::kNone) {
-        co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "cartridge " + barcode + " has no repack to end"};
+        co_return outcome(Kind::kRefused, "cartridge " + barcode + " has no repack to end");
     }
     if (repacks_.is_running(id)) {
         repacks_.find(id)->cancel.cancel();
@@ -156,8 +153,7 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
     }
     shelf_->set_repack(id, Repack::kNone);
     const auto saved = co_await shelf_->save();
-    if (saved) co_return MediaOutcome{};
-    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+    co_return outcome(saved);
 }
 
 std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) const {

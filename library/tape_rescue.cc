@@ -203,7 +203,7 @@ Task<MediaOutcome> TapeLibrary::rescue(RescueWish wish) {
     const CartridgeId id = found->id;
     if (found->rescue == Rescue::kRunning) co_return MediaOutcome{};
     std::string refusal = why_not_rescue(*found, wish.pool);
-    if (!refusal.empty()) co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     shelf_->withdraw(id);
     Cartridge& cartridge = *shelf_->to_change().change(id);
     cartridge.rescue = Rescue::kRunning;
@@ -211,8 +211,7 @@ Task<MediaOutcome> TapeLibrary::rescue(RescueWish wish) {
     shelf_->show(id);
     begin_rescues();
     const auto saved = co_await shelf_->save();
-    if (saved) co_return MediaOutcome{};
-    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+    co_return outcome(saved);
 }
 
 Task<MediaOutcome> TapeLibrary::cancel_rescue(std::string barcode) {
@@ -221,8 +220,7 @@ Task<MediaOutcome> TapeLibrary::cancel_rescue(std::string barcode) {
     const CartridgeId id = found->id;
     Rescuing* const running = rescues_.find(id);
     if (found->rescue != Rescue::kRunning || running == nullptr) {
-        co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "cartridge " + barcode + " is not rescued"};
+        co_return outcome(Kind::kRefused, "cartridge " + barcode + " is not rescued");
     }
     running->cancel.cancel();
     if (!running->has_turn && running->runs) co_await end_rescue(running, {});

@@ -128,9 +128,8 @@ Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
     const CartridgeId id = found->id;
     if (found->scrub_file != 0) co_return MediaOutcome{};
     if (!is_readable(found->state)) {
-        co_return MediaOutcome{
-            .kind = Kind::kRefused,
-            .words = "cartridge " + barcode + " is " + std::string(to_string(found->state))};
+        co_return outcome(Kind::kRefused,
+                          "cartridge " + barcode + " is " + std::string(to_string(found->state)));
     }
     if (scrubs_.is_running(id)) co_return MediaOutcome{};
     Cartridge& cartridge = *shelf_->to_change().change(id);
@@ -139,16 +138,14 @@ Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
     cartridge.damaged_copies = 0;
     begin_scrubs();
     const auto saved = co_await shelf_->save();
-    if (saved) co_return MediaOutcome{};
-    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+    co_return outcome(saved);
 }
 
 Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
     if (found == nullptr) co_return no_such_medium(barcode);
     if (found->scrub_file == 0) {
-        co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "cartridge " + barcode + " has no scrub to end"};
+        co_return outcome(Kind::kRefused, "cartridge " + barcode + " has no scrub to end");
     }
     const CartridgeId id = found->id;
     Cartridge& cartridge = *shelf_->to_change().change(id);
@@ -161,8 +158,7 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
         co_await scrubs_.until_ended(id);
     }
     const auto saved = co_await shelf_->save();
-    if (saved) co_return MediaOutcome{};
-    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+    co_return outcome(saved);
 }
 
 std::optional<MediumWork> TapeLibrary::scrub_work(std::string_view barcode) const {

@@ -19,10 +19,6 @@ using Kind = MediaOutcome::Kind;
 // The interval of checks whether the operation of a drive has ended.
 constexpr Duration kDriveLook = 1s;
 
-MediaOutcome outcome(Kind kind, std::string words) {
-    return {.kind = kind, .words = std::move(words)};
-}
-
 std::string objects_text(std::uint64_t count) {
     return std::to_string(count) + (count == 1 ? " object" : " objects");
 }
@@ -46,11 +42,6 @@ private:
 
     core::CancelSource& second_;
 };
-
-MediaOutcome outcome(const Result<void>& result) {
-    if (result) return {};
-    return outcome(Kind::kFailed, describe(result.error()));
-}
 
 }  // namespace
 
@@ -250,7 +241,7 @@ private:
         if (!id) co_return MediaOutcome{};
         const Cartridge other = *drive->shelf().find(*id);
         const auto there = co_await library_.count_copies(&other);
-        if (!there) co_return library::outcome(Kind::kFailed, describe(there.error()));
+        if (!there) co_return failed_outcome(there.error());
         if (there->objects == 0) co_return MediaOutcome{};
         co_return library::outcome(Kind::kRefused, "cartridge " + wish_.barcode +
                                                        " is not formatted: it has the "
@@ -329,7 +320,7 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
                                               "missing; bring the disk back, or confirm with "
                                               "--force --yes that these objects may be lost");
     }
-    if (!there) co_return outcome(Kind::kFailed, describe(there.error()));
+    if (!there) co_return failed_outcome(there.error());
     const std::string has =
         "cartridge " + cartridge->barcode + " has copies of " + objects_text(there->objects) + "; ";
     if (there->only_here > 0) {

@@ -104,9 +104,7 @@ void set_attributes(const fop::SetAttributes& wanted, store::Object& object) {
 Task<fop::Reply> run_set_attributes(Operation* operation) {
     const auto& set = operation->body<fop::SetAttributes>();
     const store::Fid fid = objects::store_fid(set.fid);
-    const objects::LockRequest needed{
-        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock_whole(fid);
     if (!locked) co_return operation->refuse(locked.error());
     const auto loaded = operation->load_object(fid, objects::Access::kOwn);
     if (!loaded) co_return operation->refuse(loaded.error());

@@ -26,6 +26,12 @@ struct WriteSource {
     bool runs_from_zero = false;
 };
 
+// The lock of a write of these blocks. A write of no blocks changes nothing, so it only looks.
+inline objects::LockRequest lock_for_write(store::Fid fid, store::BlockRange blocks) {
+    if (blocks.count == 0) return {.fid = fid, .range = objects::kAttributes};
+    return {.fid = fid, .range = blocks, .mode = objects::LockMode::kExclusive};
+}
+
 // Fetches the bytes of a write, writes them to newly allocated blocks of the disk, chunk by chunk
 // through the operation's buffer, and adds their records to the operation's change.
 //

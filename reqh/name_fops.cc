@@ -355,9 +355,7 @@ Task<Granted<bool>> hold_read_name(Operation* operation,
 
 // Locks the object after its names are held. False: it has another name now.
 Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
-    const objects::LockRequest needed{
-        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock_whole(fid);
     if (!locked) co_return refused(locked.error());
     const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return refused(loaded.error());

@@ -10,7 +10,7 @@
 namespace fopd::reqh {
 
 Task<fop::Reply> Operation::run(Site site) {
-    arrive_at(site);
+    move_to(site);
     const Executor& executor = executor_of(type());
     if (executor.needs_stores && site.stores == nullptr) {
         // Its disks may be missing from the configuration: nothing is said to be gone.
@@ -63,11 +63,6 @@ const store::Object* Operation::known_object() const {
     const Executor& executor = executor_of(type());
     if (executor.aim == nullptr) return nullptr;
     return target_.known(objects::store_fid(executor.aim(request()).object));
-}
-
-void Operation::arrive_at(const Site& site) {
-    move_to(site);
-    io_.set_observer(origin().progress);
 }
 
 // Nothing of it is in any list of the locality any more.

@@ -6,10 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/cancel.h"
 #include "core/io.h"
 #include "core/reactor.h"
-#include "core/remote_task.h"
 #include "core/reused_objects.h"
 #include "core/task.h"
 #include "fop/fop_type.h"
@@ -55,6 +53,7 @@ public:
 
     void begin(const Origin& origin) {
         begin_at(origin);
+        io_.set_observer(origin.progress);
         target_.forget();
         device_.clear();
     }
@@ -75,18 +74,6 @@ public:
     AccessCheck& access() { return access_; }
     const AccessCheck& access() const { return access_; }
     LayoutLookup& layout() { return layout_; }
-
-    // Runs `job()`, a task of steps, at another locality. The steps use that locality, and leave no
-    // state there. kTryAgain if the server is stopping.
-    template <typename Value, typename Job>
-    Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
-
-    // Awaits a task that another locality executes, and shows the wait in the fop's progress.
-    template <typename Value>
-    Task<Value> elsewhere(Task<Value> task) {
-        const Waiting waiting = waits_for({.what = WaitsFor::kLocality});
-        co_return co_await std::move(task);
-    }
 
     // -- the steps --
 
@@ -112,6 +99,10 @@ public:
     // that can still be lost.
     Task<Granted<>> lock_to_look(store::Fid fid) {
         return lock({.fid = fid, .range = objects::kAttributes});
+    }
+    Task<Granted<>> lock_whole(store::Fid fid) {
+        return lock(
+            {.fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive});
     }
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
@@ -175,15 +166,10 @@ public:
     FopWork& work() { return work_; }
 
 private:
-    template <typename Value, typename Job>
-    Task<Granted<Value>> run_and_let_go(Job* job);
-    template <typename Value, typename Job>
-    Task<Granted<Value>> visit(Job* job);
     Task<fop::Reply> run_here();
     // Returns the recorded reply, or executes the steps.
     Task<fop::Reply> run_once();
     Task<Granted<fop::Reply>> run_granted();
-    void arrive_at(const Site& site);
     Refusal why_not_changed(const Error& error);
 
     RefusalWords words_;
@@ -201,51 +187,5 @@ private:
     objects::ObjectChange change_;
     ChangeSpace space_{*this, change_, words_};
 };
-
-// A hold of a disk belongs to the disk's reactor, and is released there.
-template <typename Value, typename Job>
-Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
-    auto ran = co_await (*job)();
-    hold() = objects::HomeVolume::Hold();
-    co_return ran;
-}
-
-// At another locality: the way there ends here, and the way back begins.
-template <typename Value, typename Job>
-Task<Granted<Value>> Operation::visit(Job* job) {
-    origin().progress->end_wait(reactor().now());
-    auto ran = co_await run_and_let_go<Value>(job);
-    origin().progress->begin_wait({.what = WaitsFor::kLocality}, reactor().now());
-    co_return ran;
-}
-
-// Keeps the locks, names and disk hold of this locality while `job` runs on the other locality.
-template <typename Value, typename Job>
-Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
-    objects::Stores& there = stores().at(locality);
-    objects::HomeVolume::Hold own = std::move(hold());
-    if (&there == &stores()) {
-        auto ran = co_await run_and_let_go<Value>(&job);
-        hold() = std::move(own);
-        co_return ran;
-    }
-    const Site here = site();
-    PhaseTimes times = *here.times;
-    core::CancelSource cancel;
-    core::CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
-    arrive_at(
-        {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
-    origin().progress->begin_wait({.what = WaitsFor::kLocality}, here.reactor->now());
-    auto visiting = [this, &job] { return visit<Value>(&job); };
-    auto ran = co_await core::run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
-                                                          there.duties(), visiting);
-    co_await forwarded.end();
-    origin().progress->end_wait(here.reactor->now());
-    arrive_at(here);
-    hold() = std::move(own);
-    *here.times = times;
-    if (!ran) co_return refused(fop::Status::kTryAgain, "the server is stopping");
-    co_return std::move(*ran);
-}
 
 }  // namespace fopd::reqh

@@ -178,9 +178,7 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
 }
 
 Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
-    const objects::LockRequest needed{
-        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock_whole(fid);
     if (!locked) co_return locked;
     const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return loaded;

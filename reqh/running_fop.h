@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <variant>
 
 #include "core/cancel.h"
 #include "core/io.h"
 #include "core/reactor.h"
+#include "core/remote_task.h"
+#include "core/task.h"
 #include "fabric/rpc/incoming.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
@@ -84,6 +88,20 @@ public:
     // kReadOnly if the disk has failed and the shown state of the object may be lost.
     Granted<> check_certain(store::Fid fid) const;
 
+    // -- other localities --
+
+    // Runs `job()`, a task of steps, at another locality. The steps use that locality, and leave no
+    // state there. kTryAgain if the server is stopping.
+    template <typename Value, typename Job>
+    Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
+
+    // Awaits a task that another locality executes, and shows the wait in the fop's progress.
+    template <typename Value>
+    Task<Value> elsewhere(Task<Value> task) {
+        const Waiting waiting = waits_for({.what = WaitsFor::kLocality});
+        co_return co_await std::move(task);
+    }
+
     // -- its progress --
 
     void enter(Phase phase) const {
@@ -106,11 +124,62 @@ protected:
     objects::HomeVolume::Hold& hold() { return hold_; }
 
 private:
+    template <typename Value, typename Job>
+    Task<Granted<Value>> run_and_let_go(Job* job);
+    template <typename Value, typename Job>
+    Task<Granted<Value>> visit(Job* job);
+
     Origin origin_;
     Site site_;
     core::Buffer buffer_;
     objects::HomeVolume* home_ = nullptr;
     objects::HomeVolume::Hold hold_;
 };
+
+// A hold of a disk belongs to the disk's reactor, and is released there.
+template <typename Value, typename Job>
+Task<Granted<Value>> RunningFop::run_and_let_go(Job* job) {
+    auto ran = co_await (*job)();
+    hold_ = objects::HomeVolume::Hold();
+    co_return ran;
+}
+
+// At another locality: the way there ends here, and the way back begins.
+template <typename Value, typename Job>
+Task<Granted<Value>> RunningFop::visit(Job* job) {
+    origin_.progress->end_wait(reactor().now());
+    auto ran = co_await run_and_let_go<Value>(job);
+    origin_.progress->begin_wait({.what = WaitsFor::kLocality}, reactor().now());
+    co_return ran;
+}
+
+// Keeps the locks, names and disk hold of this locality while `job` runs on the other locality.
+template <typename Value, typename Job>
+Task<Granted<Value>> RunningFop::run_at(std::uint32_t locality, Job job) {
+    objects::Stores& there = stores().at(locality);
+    objects::HomeVolume::Hold own = std::move(hold_);
+    if (&there == &stores()) {
+        auto ran = co_await run_and_let_go<Value>(&job);
+        hold_ = std::move(own);
+        co_return ran;
+    }
+    const Site here = site_;
+    PhaseTimes times = *here.times;
+    core::CancelSource cancel;
+    core::CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
+    move_to(
+        {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
+    origin_.progress->begin_wait({.what = WaitsFor::kLocality}, here.reactor->now());
+    auto visiting = [this, &job] { return visit<Value>(&job); };
+    auto ran = co_await core::run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
+                                                          there.duties(), visiting);
+    co_await forwarded.end();
+    origin_.progress->end_wait(here.reactor->now());
+    move_to(here);
+    hold_ = std::move(own);
+    *here.times = times;
+    if (!ran) co_return refused(fop::Status::kTryAgain, "the server is stopping");
+    co_return std::move(*ran);
+}
 
 }  // namespace fopd::reqh

@@ -155,11 +155,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const objects::LockRequest needed{
-        .fid = fid,
-        .range = is_empty ? objects::kAttributes : blocks,
-        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
-    const auto locked = co_await lock_upload(operation, needed);
+    const auto locked = co_await lock_upload(operation, lock_for_write(fid, blocks));
     if (!locked) co_return operation->refuse(locked.error());
     operation->home().uploads().written(fid, operation->reactor().now());
     if (is_empty) {

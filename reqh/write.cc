@@ -172,11 +172,7 @@ Task<fop::Reply> run_write(Operation* operation) {
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const objects::LockRequest needed{
-        .fid = fid,
-        .range = is_empty ? objects::kAttributes : blocks,
-        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock(lock_for_write(fid, blocks));
     if (!locked) co_return operation->refuse(locked.error());
     const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return operation->refuse(loaded.error());
@@ -226,9 +222,7 @@ Task<fop::Reply> run_append(Operation* operation) {
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const objects::LockRequest needed{
-        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock_whole(fid);
     if (!locked) co_return operation->refuse(locked.error());
     const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return operation->refuse(loaded.error());

@@ -47,6 +47,12 @@ bool is_kind(Bytes key, KeyKind kind, std::size_t size_bytes) {
     return key.size() == size_bytes && key.front() == static_cast<std::byte>(kind);
 }
 
+// The object that a key is about. It stands behind the kind, which all keys begin with.
+Fid fid_in(Bytes key) {
+    return {.high = load_big<std::uint64_t>(key.data() + 1),
+            .low = load_big<std::uint64_t>(key.data() + 9)};
+}
+
 std::byte* put_text(std::byte* at, std::string_view text) {
     return std::ranges::copy(std::as_bytes(std::span(text)), at).out;
 }
@@ -181,16 +187,14 @@ Key Key::last_of(KeyKind kind) {
 
 Result<Fid> read_fid_key(KeyKind kind, Bytes key) {
     if (!is_kind(key, kind, kFidKeyBytes)) return corrupt("key of an object in the index");
-    return Fid{.high = load_big<std::uint64_t>(key.data() + 1),
-               .low = load_big<std::uint64_t>(key.data() + 9)};
+    return fid_in(key);
 }
 
 Result<ExtentKey> read_extent_key(Bytes key) {
     if (!is_kind(key, KeyKind::kExtent, kNumberKeyBytes)) {
         return corrupt("key of an extent in the index");
     }
-    return ExtentKey{.fid = {.high = load_big<std::uint64_t>(key.data() + 1),
-                             .low = load_big<std::uint64_t>(key.data() + 9)},
+    return ExtentKey{.fid = fid_in(key),
                      .first = load_big<std::uint64_t>(key.data() + kFidKeyBytes)};
 }
 
@@ -320,9 +324,7 @@ Result<Cleared> read_cleared_key(Bytes key) {
     if (!is_kind(key, KeyKind::kCleared, kNumberKeyBytes)) {
         return corrupt("key of a cleared range in the index");
     }
-    return Cleared{.fid = {.high = load_big<std::uint64_t>(key.data() + 1),
-                           .low = load_big<std::uint64_t>(key.data() + 9)},
-                   .end = load_big<std::uint64_t>(key.data() + kFidKeyBytes)};
+    return Cleared{.fid = fid_in(key), .end = load_big<std::uint64_t>(key.data() + kFidKeyBytes)};
 }
 
 Result<Cleared> read_cleared(Bytes key, Bytes value) {

@@ -5,14 +5,10 @@ if(MUTANT STREQUAL "append_lock_before_pull")
     set(rule [==[    const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const objects::LockRequest needed{
-        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock_whole(fid);
     if (!locked) co_return operation->refuse(locked.error());
 ]==])
-    set(instead [==[    const objects::LockRequest needed{
-        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    set(instead [==[    const auto locked = co_await operation->lock_whole(fid);
     if (!locked) co_return operation->refuse(locked.error());
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
@@ -22,18 +18,10 @@ elseif(MUTANT STREQUAL "write_lock_before_pull")
     set(rule [==[    const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const objects::LockRequest needed{
-        .fid = fid,
-        .range = is_empty ? objects::kAttributes : blocks,
-        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock(lock_for_write(fid, blocks));
     if (!locked) co_return operation->refuse(locked.error());
 ]==])
-    set(instead [==[    const objects::LockRequest needed{
-        .fid = fid,
-        .range = is_empty ? objects::kAttributes : blocks,
-        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
-    const auto locked = co_await operation->lock(needed);
+    set(instead [==[    const auto locked = co_await operation->lock(lock_for_write(fid, blocks));
     if (!locked) co_return operation->refuse(locked.error());
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
