@@ -33,7 +33,7 @@ struct LoadWindow {
     Instant begin;
     Instant end;
     bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
-    // The part of it that is over; nothing before the window has begun.
+    // How much of the window is over at `now`. 0 before the window has begun.
     Duration over_at(Instant now) const {
         return begin == Instant{} ? Duration::zero()
                                   : std::clamp(now - begin, Duration::zero(), end - begin);
@@ -43,9 +43,10 @@ struct LoadWindow {
 struct LoadResult {
     core::Histogram latency;    // Latencies of calls that began and ended in the window.
     std::uint64_t errors = 0;   // Failed calls after the warm-up, also after the window's end.
-    std::string first_error{};  // Text of the first one. Set by object loads only.
-    std::unique_ptr<LoadTimes> times{};  // With `explain`, if there was a measurement.
-    Duration window{};                   // Until the interrupt, if there was one.
+    std::string first_error{};  // Words of the first counted failure. run_load() leaves it empty.
+    std::unique_ptr<LoadTimes> times{};  // Null without LoadOptions::explain.
+    // How long the measurement lasted: LoadOptions::window, or less if a signal ended it.
+    Duration window{};
     bool interrupted = false;
 };
 

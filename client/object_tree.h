@@ -30,9 +30,9 @@ public:
 
     using Entry = ObjectPage::Entry;
     // Returns the next object without consuming it; take() consumes it. Null: there are no more.
-    // Borrowed until take().
-    // The names ascend strictly: a list of the server that does not is a failure.
-    // After a failure there are no more; all that were known before have been visited.
+    // The caller may use the returned object until it calls take().
+    // Fails if the names in the server's list do not ascend strictly or lack the prefix. After any
+    // failure the walk is over, and peek() returns null.
     Task<Outcome<const Entry*>> peek();
     // REQUIRES: peek() has returned an object.
     Entry take();
@@ -52,7 +52,7 @@ private:
 struct TreeFailure {
     enum class Cause : std::uint8_t {
         kServer,
-        kFile,     // The words name the file.
+        kFile,     // A local file could not be used; the words of `problem` name the file.
         kName,     // The name is not possible for an object, or for a file.
         kTooMany,  // More would be removed than the caller allows.
     };
@@ -77,8 +77,11 @@ public:
     virtual void on_planned(const Planned& planned) = 0;
 };
 
-// A transfer of many objects, with several in flight at a time. Each object is moved as a whole or
-// not at all. A failure of one object does not stop the others. An instance makes one transfer.
+// A transfer of many objects, with several in flight at a time. To move an object means what the
+// subclass does with the object: store, fetch or remove it. Each object is moved as a whole or not
+// at all. A failure of one object does not stop the others. REQUIRES: run() is called once.
+//
+// A lane is a coroutine that moves one object after another; each object in flight has its lane.
 //
 // When the cancel source of the options is cancelled, no more objects are begun, and objects in
 // flight are given up. The transfer also ends early when the server has not answered many times in
@@ -88,10 +91,13 @@ class TreeTransfer {
 public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
-        // So many more objects are in flight while the server answers quickly. Each change waits
-        // for a flush of the disk, and all changes that have arrived by then share the flush.
+        // So many more objects are in flight while the server answers quickly. This helps changes:
+        // each one waits for a flush of the disk, and all changes that have arrived by then share
+        // the flush.
         std::uint32_t more_in_flight = 0;
-        Duration patience{30s};  // The time limit of the server for one window of an object.
+        // The time limit for one window of an object (TransferOptions::window_bytes), and for each
+        // lookup or removal.
+        Duration patience{30s};
         // Reports the objects that would be moved, and changes nothing.
         bool only_plans = false;
         // The objects or files that are not moved, because they exist already at the target.
@@ -106,18 +112,23 @@ public:
         // With stops_at_quota: an object that does not fit the quota is tried again for a while,
         // since replaced objects free their space a moment after they were replaced.
         bool waits_for_quota = false;
-        // The most objects that are moved. Nothing: all.
+        // The transfer ends after so many objects, whether they were moved, skipped or failed, and
+        // neither moves nor reports the rest. Nothing: no limit.
         std::optional<std::uint64_t> items_max{};
         core::CancelSource& cancel;
     };
     Task<void> run();
 
-    // The objects that were moved so far, and their bytes.
+    // The number of objects that were stored, fetched or removed as a whole so far. In a transfer
+    // that only plans: the number of objects that would be.
     std::uint64_t objects() const { return objects_; }
+    // The sum of the sizes of the objects that objects() counts. An object of unknown size counts
+    // as 0 bytes.
     std::uint64_t bytes() const { return bytes_; }
-    // Objects that were not moved, because they are there already.
+    // The number of objects that Options::skip left out, because they exist at the target.
     std::uint64_t unchanged() const { return unchanged_; }
-    // The bytes that were moved so far, also those of objects in flight.
+    // The sum of bytes() and of the bytes that were sent or received so far of the objects in
+    // flight.
     std::uint64_t moved_bytes() const;
     // Why the transfer ended early without being cancelled.
     enum class End : std::uint8_t {
@@ -132,30 +143,34 @@ public:
 protected:
     struct Item {
         std::string name{};  // The object's name.
-        std::string path{};  // The file's path below the directory.
+        std::string path{};  // The file's path in the local tree. Not set by TreeRemove.
         fop::Fid fid{};
         std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
-        FileStamp stamp{};                          // The file's.
-        std::uint64_t changed_ns = 0;               // When the object was changed last.
-        bool is_directory = false;                  // An empty one, which is removed.
+        FileStamp stamp{};                          // The stamp of the file. Set by TreePut only.
+        std::uint64_t changed_ns = 0;  // When the object was changed last. Set by TreeGet only.
+        bool is_directory = false;     // TreePrune: the item is an empty directory, not a file.
     };
     TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options);
     ~TreeTransfer() = default;
     TreeTransfer(const TreeTransfer&) = delete;
     TreeTransfer& operator=(const TreeTransfer&) = delete;
 
-    // Returns the next item; nothing: there are no more. Called again after it has returned.
+    // Returns the next item; nothing: there are no more. Lanes call next() one at a time, and not
+    // again after it has returned nothing.
     virtual Task<std::optional<Item>> next() = 0;
-    // Calls done() or fail(). True: done().
+    // Stores, fetches or removes the item. Returns true after it has called done(). Returns false
+    // after it has called fail(), or if the item is neither done nor a failure, such as one that
+    // TreeGet sets aside. Several lanes call move() at the same time.
     virtual Task<bool> move(Item item) = 0;
     // Whether the item exists at the target already, by the rule in Options::Skip. REQUIRES: the
     // options skip something.
     virtual Task<bool> is_there(const Item* item);
-    // Called instead of move() if the transfer only plans.
+    // Reports the item to the watcher and calls done(). Called instead of move() if the transfer
+    // only plans.
     virtual Task<void> plan(Item item);
 
-    // The next entry of a local tree; nothing: there are no more. If the walk cannot continue,
-    // reports a failure of `name`.
+    // Returns the next entry of a local tree; nothing: there are no more. If the walk cannot
+    // continue, calls fail() with `name` and returns Failed.
     struct Failed {};
     Task<std::expected<std::optional<LocalEntry>, Failed>> next_entry(LocalWorld world,
                                                                       LocalWalk* walk,
@@ -166,7 +181,8 @@ protected:
     TransferOptions transfer() const;
     ObjectClient::Wait wait() const;
 
-    // Counts the bytes of a transfer while it lasts.
+    // While an InFlight exists, moved_bytes() of the tree includes the bytes of the transfer.
+    // REQUIRES: the tree and the transfer outlive the InFlight.
     class InFlight {
     public:
         InFlight(TreeTransfer& tree, const Transfer& transfer) : tree_(tree), transfer_(transfer) {
@@ -186,14 +202,17 @@ protected:
     const Options options_;
 
 private:
+    // The kind of a lane.
     enum class Lane : std::uint8_t {
-        kAlways,
-        kWhileQuick,  // Pauses while the server is slow, or has not answered yet.
+        kAlways,      // One of Options::objects_in_flight.
+        kWhileQuick,  // One of Options::more_in_flight. Begins no object while is_quick_ is false.
     };
+    // Takes and moves objects until there are no more, or the transfer ends early.
     Task<void> run_lane(Lane lane);
-    // False: all other lanes have ended.
+    // Waits until is_quick_. False: all lanes of the kind kAlways have ended, so the caller ends.
     Task<bool> wait_until_quick();
-    // A failed object does not count as quick, even if it failed soon.
+    // Sets is_quick_ after an object that was begun at `begun`. A failed object is not quick, even
+    // if it failed soon.
     void note_speed(Instant begun, bool is_done);
     Task<std::optional<Item>> take_next();
 
@@ -207,8 +226,8 @@ private:
     bool ended_ = false;
     bool is_taking_ = false;
     core::WaitQueue turns_;
-    std::uint32_t lanes_ = 0;  // The lanes that do not pause.
-    bool is_quick_ = false;    // The last object was quick.
+    std::uint32_t lanes_ = 0;  // How many lanes of the kind kAlways have not ended.
+    bool is_quick_ = false;    // The object that ended last was moved in less than kQuick.
     core::WaitQueue quick_turns_;
 };
 
@@ -218,14 +237,16 @@ public:
     // All objects are made like `example`; its name is the prefix.
     TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
             TreeWatcher& watcher, Options options);
-    // Before run(). Files in the journal are skipped with Skip::kEqual, and stored files are added
-    // to it.
+    // Adds stored files to the journal. With Skip::kEqual, a file is skipped if it has not changed
+    // since it was added to the journal, and the server still has the unchanged object made of it.
+    // REQUIRES: called before run(). The journal outlives the transfer.
     void use(PutJournal& journal) { journal_ = &journal; }
-    // Before run(). The names of the objects of all files, also of those that are not stored. A
-    // name with a slash at its end stands for all objects below it: its path is not a directory but
-    // something else, such as a symbolic link to unknown files.
+    // Appends the name of the object of each file to `names`, also of files that are skipped or
+    // fail. For a file that is not regular, such as a symbolic link to a directory, also appends
+    // the name and a slash, which stands for all objects whose names begin so. REQUIRES: called
+    // before run(). `names` outlives the transfer.
     void collect(std::vector<std::string>& names) { names_ = &names; }
-    // Whether all files of the tree were found.
+    // Whether run() has visited the whole tree and could look at each file and directory in it.
     bool has_found_all() const { return has_found_all_; }
 
 private:
@@ -236,8 +257,10 @@ private:
     Task<Outcome<ObjectInfo>> look_up(const std::string& name);
     // Nothing: the object was stored and counted.
     Task<std::optional<TreeFailure>> try_to_move(const Item* item);
-    // Tries again while the quota refuses the object. Only one object at a time does this: several
-    // at once could refuse each other although each would fit after another.
+    // Stores an object that the quota has refused once: tries again for a while, until the quota
+    // does not refuse it any more. Returns nothing if the object was stored, or else the last
+    // failure. Only one object at a time tries again: several at once could use up the quota for
+    // each other, although each would fit after another one is done.
     Task<std::optional<TreeFailure>> move_when_quota_allows(const Item* item, TreeFailure refused);
 
     LocalWorld world_;
@@ -253,8 +276,9 @@ private:
     core::WaitQueue quota_turns_;
 };
 
-// Fetches the objects into a local tree. The path of a file is the rest of the name after the
-// prefix. If one object has the name of a directory that another one needs, the latter fails.
+// Fetches the objects of a walk into a local tree. The path of a file is the object's name without
+// the prefix of the walk. If there are objects "a" and "a/b", then "a/b" fails, because the file of
+// "a" is where the directory of "a/b" would be.
 //
 // With set_aside(), an object does not fail if a file of another type is at its path or at that of
 // its directory: it is added to the list of blocked objects. When the caller has removed such
@@ -263,13 +287,16 @@ class TreeGet final : public TreeTransfer {
 public:
     TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,
             TreeWatcher& watcher, Options options);
-    // Before run(). The paths of the files of all objects that were listed, in order.
+    // Appends the path of the file of each listed object to `paths`, in the order of the names,
+    // also of objects that fail. REQUIRES: called before run(). `paths` outlives the transfer.
     void collect(std::vector<std::string>& paths) { paths_ = &paths; }
-    // Before run(). Adds the names of the blocked objects.
+    // Adds the names of the blocked objects to `blocked`. REQUIRES: called before run(). `blocked`
+    // outlives the transfer.
     void set_aside(std::set<std::string>& blocked) { blocked_ = &blocked; }
-    // Before run(). Fetches these objects only.
+    // Fetches only the objects with these names. REQUIRES: called before run(). `names` outlives
+    // the transfer.
     void fetch_only(const std::set<std::string>& names) { only_ = &names; }
-    // Whether all objects were listed.
+    // Whether run() has come to the end of the walk without a failure of the walk.
     bool has_found_all() const { return has_found_all_; }
 
 private:
@@ -279,7 +306,9 @@ private:
     // Adds the object to the list of blocked objects if it is blocked. False: it is not blocked, or
     // there is no list.
     Task<bool> set_aside_if_blocked(const Item* item);
-    // The object that has the name of a directory of this path. Remembers the path.
+    // Returns the name of an earlier object whose file is where a directory above `path` would be.
+    // Nothing: there is none, and `path` is remembered for later calls. REQUIRES: the paths of
+    // successive calls ascend, as the names of a walk do.
     std::optional<std::string> find_file_above(const std::string& path);
 
     LocalWorld world_;
@@ -290,17 +319,18 @@ private:
     std::set<std::string>* blocked_ = nullptr;
     const std::set<std::string>* only_ = nullptr;
     bool has_found_all_ = false;
-    // The earlier paths that are the beginning of the last path, in ascending length.
+    // The last path that was remembered, and the earlier ones that it begins with, shortest first.
     std::vector<std::string> beginnings_;
 };
 
-// Removes the objects.
+// Removes the objects of a walk from the server, except those that keep() names.
 class TreeRemove final : public TreeTransfer {
 public:
     TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk& walk,
                TreeWatcher& watcher, Options options);
-    // Before run(). Objects with these names stay, and those below a name that ends with a slash.
-    // They are sorted, and outlive the transfer.
+    // Objects with these names are not removed. A name that ends with a slash keeps all objects
+    // whose names begin with it. REQUIRES: called before run(). `names` is sorted in ascending
+    // order and outlives the transfer.
     void keep(const std::vector<std::string>& names) { kept_ = &names; }
 
 private:
@@ -313,10 +343,11 @@ private:
     const std::vector<std::string>* kept_ = nullptr;
 };
 
-// Removes the files of a local tree, and its empty directories, except those with the given paths.
+// Removes the files of a local tree except those with the given paths, and all empty directories
+// except the top one.
 class TreePrune final : public TreeTransfer {
 public:
-    // The paths are sorted, and outlive the transfer.
+    // REQUIRES: `kept` is sorted in ascending order and outlives the transfer.
     TreePrune(LocalWorld world, LocalTree& tree, const std::vector<std::string>& kept,
               TreeWatcher& watcher, Options options);
 

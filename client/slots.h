@@ -26,13 +26,14 @@ namespace fopd::client {
 class Slots {
 public:
     Slots(fabric::SessionHost& host, const ObjectClientOptions& options);
-    // REQUIRES: closed, and all calls have returned.
+    // REQUIRES: close() has returned, if start() was called, and all other calls have returned.
     ~Slots() = default;
     Slots(const Slots&) = delete;
     Slots& operator=(const Slots&) = delete;
 
     void start();
-    // Ends every call. Awaited once.
+    // Closes all sessions. Calls in flight and later calls fail with kCancelled. REQUIRES: called
+    // once.
     Task<void> close();
 
     core::Reactor& reactor() const { return host_.reactor(); }
@@ -42,28 +43,35 @@ public:
     std::size_t session_count() const { return sessions_.size(); }
 
     fabric::CallRequest request(fop::RequestBody body, Wait wait) const;
-    // Makes the call, and repeats it while the server answers "try again", and after it was
-    // answered "staging", when the object's bytes are back from tape. A change of an object that is
-    // answered "staging full" is repeated until the deadline. Returns the answer with any other
-    // status.
+    // Makes the call, and repeats it in three cases, never beyond the deadline of the request:
+    // - The server answers "try again": for at most options().patience, then returns this answer.
+    //   An idempotent call is repeated likewise after the answer "outcome unknown".
+    // - The server answers "staging": the object's bytes are on tape. The call is repeated when the
+    //   recall of the object has ended, and fails if the recall fails or the deadline passes.
+    // - The server answers "staging full" to a call about an object: until the deadline, then
+    //   returns this answer.
+    // An answer with any other status is returned at once.
     Task<Outcome<fabric::Answer>> call(fabric::Client* session, fabric::CallRequest request);
-    // Does the same over the session of a slot. The server takes `data` from the message if it
-    // fits, or else from memory that is opened to the server. `data` is ignored unless the request
-    // body has a field `source`.
+    // Makes the call over the session of a slot, and repeats it like call(). The server takes
+    // `data` from the message if it fits, or else from memory that is opened to the server. `data`
+    // is ignored unless the request body has a field `source`.
     Task<Outcome<fabric::Answer>> call_slot(std::uint16_t slot, fabric::CallRequest request,
                                             std::span<const std::byte> data = {});
-    // These return only answers with the status "done"; any other status is a problem.
+    // ask_home() and ask_slot() call like call() and call_slot(), and return an answer with another
+    // status than "done" as a problem.
     Task<Outcome<fabric::Answer>> ask_home(fabric::CallRequest request);
     Task<Outcome<fabric::Answer>> ask_slot(std::uint16_t slot, fabric::CallRequest request,
                                            std::span<const std::byte> data = {});
 
-    // The state of calls that wait for a tape. Updated only after report_recalls() was called,
-    // because that costs the server an answer every few seconds.
+    // The state of calls that wait for a recall from tape. `place` and `expected_at` are set only
+    // after report_recalls() was called: then each waiting call asks the server every few seconds.
     struct TapeWait {
         std::uint32_t calls = 0;  // How many calls wait.
-        std::optional<std::uint64_t>
-            place{};  // How many recalls are expected to end before one of these.
-        std::optional<Instant> expected_at{};  // When that one is expected to end.
+        // How many recalls are expected to end before the recall that the server reported last.
+        // None: unknown.
+        std::optional<std::uint64_t> place{};
+        // When the recall that the server reported last is expected to end. None: unknown.
+        std::optional<Instant> expected_at{};
     };
     const TapeWait& tape_wait() const { return tape_wait_; }
     void report_recalls() { reports_recalls_ = true; }
@@ -74,8 +82,8 @@ public:
     // REQUIRES: loaded. 0 for a slot that is not in the table.
     std::uint16_t locality_of(std::uint16_t slot) const;
 
-    // REQUIRES: loaded. The pool; for an empty name that of the default pool, or empty if it has no
-    // disk.
+    // Returns `pool`, or the name of the default pool if `pool` is empty. Returns an empty name if
+    // no disk is in the default pool. REQUIRES: load() has succeeded.
     std::string name_of(const std::string& pool) const {
         return pool.empty() ? default_pool_ : pool;
     }

@@ -33,13 +33,17 @@ public:
     virtual Task<Outcome<void>> write(std::span<const std::byte> from) = 0;
 };
 
-// A whole window that the server has taken, in one of its incarnations.
+// A window of an upload that the server has received as a whole. A window is a part of the object,
+// of TransferOptions::window_bytes.
 struct UploadedWindow {
-    std::uint64_t index = 0;
+    std::uint64_t index = 0;  // 0: the first window of the object.
+    // The incarnation of the object's slot that received the window (Receipt::incarnation). A later
+    // incarnation may not have the window.
     std::uint64_t incarnation = 0;
 };
 
-// An upload that has begun, with the windows that the server has received.
+// An upload that has begun, with the windows that the server has received as a whole. The last
+// window of an object is not among them if it is shorter.
 struct BegunUpload {
     fop::Fid fid{};
     std::uint64_t window_bytes = 0;
@@ -55,8 +59,8 @@ public:
 };
 
 struct TransferOptions {
-    // Each lane has memory for one window, and moves one window at a time, so `lanes` is the number
-    // of windows in flight.
+    // A lane is a coroutine of the transfer that moves one window after another. Each lane has
+    // memory for one window, so `lanes` is the number of windows in flight.
     std::uint64_t window_bytes = 8U << 20;  // A multiple of fop::kBlockBytes.
     std::uint32_t lanes = 3;
     // The deadline for moving one window, retries included.
@@ -81,17 +85,22 @@ protected:
         std::uint64_t offset = 0;
         std::span<std::byte> bytes{};
     };
-    // Moves windows until there are no more, or one fails.
+    // Moves windows, one at a time in `memory`, until there are no more or one fails.
     using Lane = Task<Outcome<void>> (Transfer::*)(std::span<std::byte> memory);
     Task<Outcome<void>> run_lanes(Lane lane, std::uint64_t bytes_max);
     Task<void> run_lane(Lane lane);
 
     ObjectClient::Wait wait() const;
-    // The source and the sink take one call at a time, in order of the windows. Waits for the turn
-    // of this window; false if the end was reached meanwhile, or a window failed.
+    // A lane has the turn while it calls the source or the sink, which take one call at a time, in
+    // the order of the windows. Waits until it is the turn of the window at `offset`. False: the
+    // end was reached meanwhile, or a window failed, and the lane must end. After true, the lane
+    // must call end_turn() or finish(), or return a failure; otherwise the other lanes wait for
+    // ever.
     Task<bool> take_turn(std::uint64_t offset);
+    // Gives the turn to the window at `next_offset`, the end of this lane's window. REQUIRES:
+    // take_turn() has returned true to this lane.
     void end_turn(std::uint64_t next_offset);
-    // Lets the lanes begin no more windows.
+    // Makes the lanes begin no more windows. Lanes that wait for their turn get false.
     void finish();
     bool finished() const { return finished_; }
 
@@ -137,11 +146,14 @@ class Put final : public Sending {
 public:
     Put(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
         TransferOptions options = {});
-    // Before run(). The upload of an object that does not fit into one window goes on with these
-    // windows, if the server still has them. REQUIRES: of the same bytes, for the same object.
+    // Makes run() continue an upload that another Put has begun: run() does not send the windows in
+    // `upload` again unless the server has lost them. Does nothing if `upload` has another
+    // window_bytes than this transfer. REQUIRES: called before run(). The upload was begun for the
+    // same object, and its source had the same bytes.
     void go_on(const BegunUpload& upload);
-    // Before run(). The watcher outlives the transfer. When the transfer is cancelled, or the
-    // server does not answer, an upload with a watcher is not aborted.
+    // Reports the upload to the watcher. If the transfer is cancelled or the server does not
+    // answer, an upload with a watcher is not aborted, so that another Put can continue it.
+    // REQUIRES: called before run(). The watcher outlives the transfer.
     void watch(UploadWatcher& watcher) { watcher_ = &watcher; }
     Task<Outcome<fop::Fid>> run(NewObject object);
     // REQUIRES: run() has succeeded. The size of the object.
@@ -149,7 +161,9 @@ public:
 
 private:
     Task<Outcome<fop::Fid>> upload(Window first);
-    // After kLost the missing windows are to be sent again, after kNotFound all of them.
+    // Begins the upload if there is none, sends the windows that the server lacks, and commits.
+    // After kLost the caller calls again, which sends the lost windows. After kNotFound the server
+    // has lost the upload: the caller forgets it and all its windows, and calls again.
     Task<Outcome<void>> upload_once(Window first);
     Task<Outcome<void>> send(Window window) override;
     bool is_sent(std::uint64_t offset) const override;
@@ -160,8 +174,9 @@ private:
     UploadWatcher* watcher_ = nullptr;
     bool goes_on_ = false;  // The upload was begun by another transfer.
     fop::Fid fid_{};
-    bool first_only_ = true;  // Only the first window was read; it is still in memory.
-    // The incarnation that took each window; 0: not sent.
+    // The source was read only as far as the first window, which is still in memory.
+    bool first_only_ = true;
+    // By index of a window: the incarnation of the slot that received it; 0: to be sent.
     std::vector<std::uint64_t> incarnations_;
 };
 

@@ -28,16 +28,20 @@ public:
     void on_planned(const Planned& planned) override;
 
     enum class Doing : std::uint8_t { kPut, kGet, kRemove };
-    // Transfers with a progress line. May be called for several trees, one after another. Removed
-    // objects are counted apart, unless the verb only removes.
+    // Runs the transfer and shows a progress line meanwhile. May be called for several trees, one
+    // after another. For kRemove in a put or get with --delete, the summary counts the objects as
+    // removed; for kRemove in `rm`, as the objects of the command.
     Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
     // Whether a failure had another reason than a full disk or quota, so that removing objects
     // would not help.
     bool has_failed_with_space_left() const { return has_failed_with_space_left_; }
     bool has_failed() const { return failures_.count() > 0; }
-    // Prints a notice about the whole run, not about one file. It does not count to the limit.
+    // Prints a notice about the whole run, unless the output is quiet. The limit for notices about
+    // skipped files does not apply, so the caller prints each such notice only once.
     void remark_once(std::string_view words) const;
-    // Prints the summary. Returns the exit code: that of the first failure.
+    // Prints the summary. REQUIRES: called once, after the last transfer(). Returns the exit code
+    // of the first failure; without a failure kExitDone, or kExitRefused if the result could not be
+    // printed.
     int end();
 
 private:

@@ -23,22 +23,27 @@ public:
     // Receives the events of all parts of the daemon, and routes each to the log or to the audit
     // trail.
     core::EventSink& events() { return router_; }
-    // The metrics of the log: how many events it has dropped.
+    // The metric of the log: how many events it has dropped. The audit trail has no metric; the
+    // log gets an event fopd.audit.lost with the number of events that the trail has dropped.
     const core::MetricSource& metrics() const { return *log_; }
-    // The least level of the events that are written to the log. The audit trail has no level: all
-    // of its events are written.
+    // The least level of the events that are written to the log. An audit trail with a file of its
+    // own writes events of all levels. Without such a file, audit events are written to the log
+    // whatever its level is, except audit.changed, which obeys the level.
     core::Level level() const { return log_->level(); }
     void set_level(core::Level level) { log_->set_level(level); }
 
-    // Log::flush() and Log::close(), for both logs.
+    // Waits until all events emitted so far are written, for at most `limit` in the audit trail and
+    // then for at most `limit` in the log.
     void flush(Duration limit);
+    // Writes all queued events and ends the threads. REQUIRES: nothing is emitted afterwards.
+    // False: a thread does not end, and the process must exit without destroying the logs.
     bool close();
 
 private:
     DaemonLogs(std::unique_ptr<Log> log, std::unique_ptr<Log> audit);
 
     const std::unique_ptr<Log> log_;
-    const std::unique_ptr<Log> audit_;  // Null: audit events go to log_.
+    const std::unique_ptr<Log> audit_;  // Null: log_ gets the audit events.
     EventRouter router_;
 };
 

@@ -9,8 +9,8 @@
 namespace fopd::daemon {
 
 // Divides the daemon's events between its log and its audit trail. The events audit.* go to the
-// trail, or to the log if the trail has no file of its own; they are written whatever the log's
-// level is. Some other events are of interest in both. Thread-safe.
+// trail, or to the log if the trail has no file of its own. The log writes them whatever its level
+// is, except audit.changed, which obeys the level. Some other events go to both. Thread-safe.
 class EventRouter final : public core::EventSink {
 public:
     // Both outlive the router. `audit` is null if the trail has no file of its own.

@@ -8,11 +8,14 @@
 
 namespace fopd::sim {
 
-// Memory for calls to send from and receive into, with guards around each part. Returned memory is
-// poisoned and kept for a while, so that a late access is detected.
+// Memory for calls to send from and receive into, with guard bytes around each part. Guards and
+// returned memory are filled with poison, a fixed byte, and the 16 parts returned last are kept. A
+// write after the return changes the poison, which untouched() finds; a read after the return gets
+// poison instead of the data, which the check of the received data finds.
 class LentMemory {
 public:
-    // The memory of one call. Returned on destruction.
+    // The memory of one call. The destructor returns it. REQUIRES: the LentMemory outlives the
+    // loan.
     class Loan {
     public:
         Loan(LentMemory& memory, std::size_t size);
@@ -20,9 +23,11 @@ public:
         Loan(const Loan&) = delete;
         Loan& operator=(const Loan&) = delete;
 
-        // Both are initially filled with poison.
+        // The part to send from. Filled with poison until the caller writes data into it.
         std::span<std::byte> source() { return part(0); }
+        // The part to receive into. Filled with poison until the call writes into it.
         std::span<std::byte> target() { return part(1); }
+        // Whether nothing was written before, between or behind source() and target().
         bool guards_untouched() const;
 
     private:
@@ -32,11 +37,11 @@ public:
         std::vector<std::byte> bytes_;
     };
 
-    // Whether no memory was written after it was returned.
+    // Whether no returned memory was written after its return.
     bool untouched() const;
 
 private:
-    std::deque<std::vector<std::byte>> given_back_;  // The most recent ones, oldest first.
+    std::deque<std::vector<std::byte>> given_back_;  // The memory returned last, oldest first.
     bool was_touched_ = false;
 };
 
