@@ -22,10 +22,10 @@ elseif(MUTANT STREQUAL "released_before_record:store/released_rules.cc")
     set(instead [==[        return {};
 ]==])
 elseif(MUTANT STREQUAL "label_not_compared:library/drive_label.cc")
-    set(rule [==[    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
-                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
+    set(rule [==[    const bool fits = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
+                                   : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
 ]==])
-    set(instead [==[    const bool is_right = may_be_blank || may_be_labelled || found.has_value();
+    set(instead [==[    const bool fits = may_be_blank || may_be_labelled || found.has_value();
 ]==])
 elseif(MUTANT STREQUAL "stale_catalogue_trusted:store/tape/tape_writer.cc")
     set(rule [==[    if (found->filemarks >= 3 * (end.files + 1)) {
