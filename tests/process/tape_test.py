@@ -1,5 +1,6 @@
 """Objects of a tape pool, as their users see them: put, sync, release, get, over kills and restarts of the daemon."""
 
+import json
 import re
 import unittest
 
@@ -61,6 +62,17 @@ class TapeTest(TapeTestCase):
         self.ctl("release", "a", *COLD)
         self.ctl("write", "a", "--offset", "10", *COLD, data=b"xyz")
         self.assertEqual(self.get_cold("a"), data[:10] + b"xyz" + data[13:] + b"more")
+
+    def test_objects_of_a_disk_pool_do_not_leave_the_disk(self):
+        self.put("a", b"data")
+        for options in ([], ["--pool", "fast"]):
+            self.refused(NOT_FOUND, ["release: a: ", "the object's pool is not a tape pool of this node"],
+                         "release", "a", *options)
+        done = self.ctl_bytes("--json", "release", "a")
+        self.assertEqual(json.loads(done.stderr)["code"], "wrong_pool", done.stderr)
+        # Its bytes are on a disk, as a stage asks for.
+        self.assertEqual(self.answer("stage", "a")["staged"][0]["state"], "on_disk")
+        self.assertEqual(self.get("a"), b"data")
 
     def test_where_the_copies_are(self):
         self.put("a", content(MIB, 6), *COLD)
