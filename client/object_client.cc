@@ -264,6 +264,20 @@ Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait 
     co_return uses;
 }
 
+Task<Outcome<bool>> ObjectClient::fits_quota(std::string pool, std::uint64_t wanted_bytes,
+                                             Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);  // For the list of an older server.
+    const fop::Quota body{.wanted_bytes = wanted_bytes};
+    fabric::CallRequest asked = slots_.request(body, wait);
+    asked.header.pool = pool;
+    asked.reply_into = payload;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto* const reply = body_of<fop::QuotaReply>(*answer);
+    if (reply == nullptr) co_return nonsense();
+    co_return reply->compared;
+}
+
 Task<Outcome<void>> ObjectClient::set_attributes(fop::Fid fid, AttributeWish wish, Wait wait) {
     fop::SetAttributes body{.fid = fid, .mode = wish.mode.value_or(0)};
     if (wish.owner) body.owner = *wish.owner;

@@ -134,6 +134,9 @@ public:
     Task<Outcome<KnownPool>> known_pool(std::string pool, Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
+    // Whether the caller may have so many bytes more in the pool; an empty name is the default
+    // pool. kQuota: no. False: the server is older, and has not compared them.
+    Task<Outcome<bool>> fits_quota(std::string pool, std::uint64_t wanted_bytes, Wait wait);
 
     // Returns the number of bytes read, which is less than asked for only at the end of the object.
     // The rest of `into` may have been overwritten.

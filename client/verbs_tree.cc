@@ -238,8 +238,9 @@ Task<std::optional<std::uint64_t>> sum_of_objects(ObjectRun* run) {
 
 struct QuotaQuestion {
     std::string pool{};
-    // Asks the server for quotas and their use only. False: asks it to begin an upload. The server
-    // refuses this if the pool is full, also for an owner who may not see the quota of the pool.
+    // Asks an older server for quotas and their use only. False: asks it to begin an upload. The
+    // server refuses this if the pool is full, also for an owner who may not see the quota of the
+    // pool.
     bool only_reads = false;
 };
 
@@ -270,6 +271,13 @@ Task<std::optional<Problem>> compare_with_quota(ObjectRun* run, std::string pool
 // The refusal if so many bytes more would not fit the quota.
 Task<std::optional<Problem>> ask_for_quota(ObjectRun* run, const QuotaQuestion* question,
                                            std::uint64_t size_bytes) {
+    std::string asked_of = question->pool;
+    const auto fits =
+        co_await run->objects.fits_quota(std::move(asked_of), size_bytes, run->wait());
+    if (fits && *fits) co_return std::nullopt;
+    if (!fits && fits.error().status == fop::Status::kQuota) co_return fits.error();
+    if (!fits) co_return std::nullopt;
+    // The server is older, and does not know the question.
     if (question->only_reads) {
         std::string pool = question->pool;
         co_return co_await compare_with_quota(run, std::move(pool), size_bytes);

@@ -197,8 +197,8 @@ std::expected<std::size_t, Mistake> find_word(std::string_view word,
     if (row != words.end()) return static_cast<std::size_t>(row - words.begin());
     const auto meant = nearest(word, words);
     const std::string hint = meant ? "did you mean " + in_quotes(*meant) + "? " : "";
-    return std::unexpected(Mistake{in_quotes(word) + " is not one of the words",
-                                   hint + "write " + allowed_words(words)});
+    return std::unexpected(
+        Mistake{in_quotes(word) + " is not allowed here", hint + "write " + allowed_words(words)});
 }
 
 std::string allowed_words(const std::vector<std::string>& words) {

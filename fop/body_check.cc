@@ -84,6 +84,7 @@ Result<void> check(const ListObjects& list, PayloadBytes /*payload*/) {
 
 Result<void> check(const Quota& quota, PayloadBytes /*payload*/) {
     if (quota.cursor.size() > kObjectNameBytesMax) return invalid("the cursor is too long");
+    if (quota.wanted_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
     return {};
 }
 

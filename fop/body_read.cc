@@ -127,6 +127,7 @@ bool read(const wire::ListRequest& from, ListObjects& to) {
     return read(from.prefix(), to.prefix) && read(from.cursor(), to.cursor);
 }
 bool read(const wire::QuotaRequest& from, Quota& to) {
+    to.wanted_bytes = from.wanted_bytes();
     return read(from.cursor(), to.cursor);
 }
 bool read(const wire::SetAttributesRequest& from, SetAttributes& to) {
@@ -268,6 +269,7 @@ bool read(const wire::ListReply& from, ListObjectsReply& to) {
 }
 bool read(const wire::QuotaReply& from, QuotaReply& to) {
     to.end = from.end();
+    to.compared = from.compared();
     return read(from.cursor(), to.cursor);
 }
 bool read(const wire::DeleteReply& from, DeleteReply& to) {

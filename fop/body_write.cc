@@ -183,7 +183,7 @@ Written write(FlatBuilder& builder, const UploadAbort& abort) {
 
 Written write(FlatBuilder& builder, const Quota& quota) {
     const auto cursor = wire_text(builder, quota.cursor);
-    return wire::CreateQuotaRequest(builder, cursor).Union();
+    return wire::CreateQuotaRequest(builder, cursor, quota.wanted_bytes).Union();
 }
 
 Written write(FlatBuilder& builder, const Stage& stage) {
@@ -339,7 +339,7 @@ Written write(FlatBuilder& builder, const UploadAbortReply&) {
 }
 Written write(FlatBuilder& builder, const QuotaReply& quota) {
     const auto cursor = wire_text(builder, quota.cursor);
-    return wire::CreateQuotaReply(builder, cursor, quota.end).Union();
+    return wire::CreateQuotaReply(builder, cursor, quota.end, quota.compared).Union();
 }
 
 Written write(FlatBuilder& builder, const StageReply& stage) {

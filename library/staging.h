@@ -37,7 +37,7 @@ public:
     virtual Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) = 0;
     // Frees the disk's blocks of an object that is on tape, durably. Does nothing if the object has
     // no blocks. kBusy: its current bytes are not on tape yet, or it is pinned, or in use.
-    // kNotFound: there is no such object here.
+    // kNotFound: there is no such object here. kInvalid: its pool is not a tape pool.
     virtual Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) = 0;
     // Called when a change did not fit on the disk of the slot. For some time, objects that need a
     // copy are written to tape at once, and objects that are on tape are released, until the disk

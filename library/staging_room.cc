@@ -21,6 +21,8 @@ constexpr Duration kRoomIsWanted = 30s;
 constexpr int kReleasePause = 4;
 constexpr Duration kReleasePauseMin = 1s;
 constexpr Duration kReleasePauseMax = 20s;
+constexpr Error kNotOfTapePool{.code = Errc::kInvalid,
+                               .context = "the object's pool is not a tape pool of this node"};
 
 std::uint64_t percent(const store::SpaceUse& use) {
     const std::uint64_t data = use.data_blocks();
@@ -34,6 +36,13 @@ Task<Result<void>> StagingDisks::release(store::Fid fid, core::WaitOptions wait)
     if (home == nullptr) {
         co_return std::unexpected(
             Error{.code = Errc::kNotFound, .context = "there is no such object"});
+    }
+    const auto found = home->volume().map().find(fid);
+    if (!found) co_return std::unexpected(found.error());
+    // First, because an open library does not help.
+    const bool is_on_disk = found->has_value() && !(*found)->is_released;
+    if (is_on_disk && tape_pool((*found)->pool) == nullptr) {
+        co_return std::unexpected(kNotOfTapePool);
     }
     if (!knows_media_) {
         co_return std::unexpected(
@@ -62,8 +71,7 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     const std::uint64_t size_bytes = (*found)->size_bytes;
     const std::uint32_t wanted = copies_wanted((*found)->pool);
     if (tape_pool((*found)->pool) == nullptr) {
-        co_return std::unexpected(Error{
-            .code = Errc::kBusy, .context = "the object's pool is not a tape pool of this node"});
+        co_return std::unexpected(kNotOfTapePool);
     }
     const auto recall = home->volume().map().find_recall(fid);
     if (!recall) co_return std::unexpected(recall.error());

@@ -1,5 +1,6 @@
 #include "reqh/layout_lookup.h"
 
+#include "core/ensure.h"
 #include "reqh/executors.h"
 
 namespace fopd::reqh {
@@ -8,6 +9,23 @@ Granted<objects::PoolId> LayoutLookup::find_pool() const {
     const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(fop_.header().pool);
     if (pool == nullptr) return refused(fop::Status::kWrongPool, "there is no pool of that name");
     return pool->id;
+}
+
+Granted<> LayoutLookup::check_quota(objects::PoolOwner whose, objects::Amount wanted) {
+    using Verdict = objects::QuotaAccount::Verdict;
+    const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(whose.pool);
+    ENSURE(pool != nullptr);
+    RefusalWords::FullAccount full{
+        .owner = whose.owner, .pool = pool->name, .account = &pool->quota->account_of(whose.owner)};
+    const Verdict of_owner = full.account->check(wanted);
+    if (of_owner != Verdict::kTaken) {
+        full.lacks_objects = of_owner == Verdict::kTooManyObjects;
+        return refused(words_.over_quota(full, wanted));
+    }
+    full.owner = RefusalWords::kAllOwners;
+    full.account = &pool->quota->whole();
+    if (full.account->check(wanted) == Verdict::kTaken) return {};
+    return refused(words_.over_quota(full, wanted));
 }
 
 Granted<std::uint32_t> LayoutLookup::locality_of(store::Slot slot) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "objects/disk_use.h"
 #include "objects/names.h"
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
@@ -20,6 +21,9 @@ public:
 
     // The pool that the header names. kWrongPool: there is no such pool.
     Granted<objects::PoolId> find_pool() const;
+    // kQuota if the amount is more than the owner or the pool may still have, on all disks. Takes
+    // nothing. REQUIRES: find_pool() has found the pool.
+    Granted<> check_quota(objects::PoolOwner whose, objects::Amount wanted);
     // The locality of a slot. kMediumMissing: its disk is missing; kNotFound: there is no such
     // slot, or its disk was let go.
     Granted<std::uint32_t> locality_of(store::Slot slot);

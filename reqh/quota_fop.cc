@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fop/listing.h"
+#include "objects/block_io.h"
 #include "reqh/caller.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
@@ -62,11 +63,25 @@ fop::QuotaEntry quota_entry_of(const Account& each) {
             .owner = each.owner};
 }
 
+// Whether the caller may have so many bytes more in the pool of the header.
+Granted<> check_fits(Operation& operation, std::uint64_t wanted_bytes) {
+    const auto pool = operation.layout().find_pool();
+    if (!pool) return refused(pool.error());
+    const std::uint64_t blocks = (wanted_bytes + objects::kBlock - 1) / objects::kBlock;
+    return operation.layout().check_quota({.pool = *pool, .owner = acting_user(operation.caller())},
+                                          {.blocks = blocks});
+}
+
 }  // namespace
 
 Task<fop::Reply> run_quota(Operation* operation) {
     operation->enter(Phase::kExecute);
     const auto& asked = operation->body<fop::Quota>();
+    if (asked.wanted_bytes > 0) {
+        const auto fits = check_fits(*operation, asked.wanted_bytes);
+        if (!fits) co_return operation->refuse(fits.error());
+        co_return fop::Reply{.body = fop::QuotaReply{.end = true, .compared = true}};
+    }
     const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const std::string_view wanted = operation->header().pool;
     if (!wanted.empty()) {

@@ -25,19 +25,24 @@ Refusal RefusalWords::medium_missing(std::string_view what, std::string_view dis
 Refusal RefusalWords::over_quota(const objects::DiskUse::Owner& owner, std::string_view pool,
                                  objects::Amount wanted, objects::DiskUse::Verdict verdict) {
     const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
-    const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
-    const objects::QuotaAccount& account = of_pool ? owner.whole() : owner.account();
-    const auto number = [of_objects](objects::Amount amount) {
-        return static_cast<unsigned long long>(of_objects ? amount.objects
-                                                          : amount.blocks * fop::kBlockBytes);
+    return over_quota({.owner = of_pool ? kAllOwners : owner.name(),
+                       .pool = pool,
+                       .account = of_pool ? &owner.whole() : &owner.account(),
+                       .lacks_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects},
+                      wanted);
+}
+
+Refusal RefusalWords::over_quota(const FullAccount& full, objects::Amount wanted) {
+    const auto number = [&full](objects::Amount amount) {
+        return static_cast<unsigned long long>(
+            full.lacks_objects ? amount.objects : amount.blocks * fop::kBlockBytes);
     };
-    const std::string_view name = of_pool ? std::string_view("all") : owner.name();
-    const int length =
-        std::snprintf(words_.data(), words_.size(),
-                      "quota of %.*s in pool %.*s: %llu of %llu %s used, %llu more wanted",
-                      static_cast<int>(name.size()), name.data(), static_cast<int>(pool.size()),
-                      pool.data(), number(account.used()), number(account.limit()),
-                      of_objects ? "objects" : "bytes", number(wanted));
+    const int length = std::snprintf(
+        words_.data(), words_.size(),
+        "quota of %.*s in pool %.*s: %llu of %llu %s used, %llu more wanted",
+        static_cast<int>(full.owner.size()), full.owner.data(), static_cast<int>(full.pool.size()),
+        full.pool.data(), number(full.account->used()), number(full.account->limit()),
+        full.lacks_objects ? "objects" : "bytes", number(wanted));
     return composed(fop::Status::kQuota, length);
 }
 

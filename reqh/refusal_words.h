@@ -24,6 +24,15 @@ public:
     // kQuota: the owner or pool of the quota, its use, and the amount that was requested.
     Refusal over_quota(const objects::DiskUse::Owner& owner, std::string_view pool,
                        objects::Amount wanted, objects::DiskUse::Verdict verdict);
+    static constexpr std::string_view kAllOwners = "all";
+    struct FullAccount {
+        std::string_view owner{};  // kAllOwners: it is the account of the pool.
+        std::string_view pool{};
+        const objects::QuotaAccount* account = nullptr;
+        bool lacks_objects = false;  // Otherwise it lacks blocks.
+    };
+    // Likewise.
+    Refusal over_quota(const FullAccount& full, objects::Amount wanted);
     // kCorrupt.
     Refusal block_damaged(store::Fid fid, std::uint64_t block);
     // kDenied.

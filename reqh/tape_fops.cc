@@ -117,6 +117,11 @@ Task<fop::Reply> run_release(Operation* operation) {
     library::Staging* const staging = staging_here(*operation);
     if (staging == nullptr) co_return operation->refuse(kNoLibrary);
     const auto released = co_await staging->release(fid, operation->wait());
+    if (!released && released.error().code == Errc::kInvalid) {
+        // Its pool is not a tape pool, and no later try helps.
+        co_return operation->refuse(
+            {.status = fop::Status::kWrongPool, .words = released.error().context});
+    }
     if (!released) co_return operation->refuse(untraced(released.error()));
     co_return fop::Reply{.body = fop::ReleaseReply{}};
 }

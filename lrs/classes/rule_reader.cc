@@ -209,7 +209,7 @@ bool RuleReader::read_key(Key& key) {
     }
     const auto found = token.has_quotes ? std::nullopt : find_key(token.text);
     if (!found) {
-        return fail(token.column, token.shown() + " is no key",
+        return fail(token.column, "there is no key " + token.shown(),
                     did_you_mean(token.text, {kKeyNames.begin(), kKeyNames.end()}));
     }
     key = *found;

@@ -96,9 +96,10 @@ public:
     bool changes_what_is_read = false;
     std::set<std::uint16_t> full;  // Slots.
     fop::Status when_full = fop::Status::kNoSpace;
-    int full_for = -1;                // After so many refusals no slot is full any more.
-    int staging_full = 0;             // So many changes of objects are told that.
-    std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
+    int full_for = -1;                        // After so many refusals no slot is full any more.
+    std::optional<std::uint64_t> quota_left;  // None: a server that does not compare with it.
+    int staging_full = 0;                     // So many changes of objects are told that.
+    std::set<std::uint16_t> missing;          // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
     bool refuses_clients = false;    // From the next life on.
@@ -353,6 +354,10 @@ private:
         }
         done.payload.resize(writer.written().size());
         return done;
+    }
+    Done on(const fop::Quota& body, const std::vector<std::byte>& /*data*/) {
+        if (quota_left && body.wanted_bytes > *quota_left) return refuse(fop::Status::kQuota);
+        return {.body = fop::QuotaReply{.end = true, .compared = quota_left.has_value()}};
     }
     Done on(const fop::Create& body, const std::vector<std::byte>& /*data*/) {
         if (is_full(body.slot)) return refuse(when_full);

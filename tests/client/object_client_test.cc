@@ -109,6 +109,7 @@ TEST_CASE("client objects: a text that no server would take is named, and not se
     is_refused(client.lookup(text, "a", kNoWait), "pool");
     is_refused(client.list({.pool = text}, kNoWait), "pool");
     is_refused(client.quota(text, kNoWait), "pool");
+    is_refused(client.fits_quota(text, 1, kNoWait), "pool");
     is_refused(client.create(in_pool, kNoWait), "pool");
     is_refused(client.uploads().begin(in_pool, 0, kNoWait), "pool");
     is_refused(client.put(in_pool, pattern(10), kNoWait), "pool");
@@ -127,6 +128,15 @@ TEST_CASE("client objects: a prefix that is longer than any name is not sent", "
     REQUIRE_FALSE(listed.has_value());
     REQUIRE(listed.error().words == "the prefix \"" + std::string(24, 'p') +
                                         "...\" is longer than a name may be, 480 bytes");
+}
+
+TEST_CASE("client objects: a server says whether bytes fit the quota, an older one does not",
+          "[client]") {
+    Stage stage;
+    CHECK_FALSE(stage.done(stage.client->fits_quota({}, 4096, kNoWait)));
+    stage.store.quota_left = 4096;
+    CHECK(stage.done(stage.client->fits_quota({}, 4096, kNoWait)));
+    CHECK(stage.status(stage.client->fits_quota({}, 4097, kNoWait)) == fop::Status::kQuota);
 }
 
 TEST_CASE("client objects: a slot that is full is passed over", "[client]") {

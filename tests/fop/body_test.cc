@@ -119,6 +119,9 @@ TEST_CASE("fop body: offsets and lengths end at 2^60", "[fop]") {
     const std::array ranges{Range{.offset = kEnd - 1, .length = 2}};
     REQUIRE(why<Read>("read", [&](Read& body) { body.ranges = ranges; }) ==
             "the range ends beyond 2^60");
+    REQUIRE(why<Quota>("quota", [](Quota& body) { body.wanted_bytes = kEnd; }).empty());
+    REQUIRE(why<Quota>("quota", [](Quota& body) { body.wanted_bytes = kEnd + 1; }) ==
+            "the size is beyond 2^60");
     REQUIRE(why<UploadCommit>("upload_commit", [](UploadCommit& body) {
                 body.size_bytes = kEnd + 1;
             }) == "the size is beyond 2^60");
@@ -178,6 +181,24 @@ TEST_CASE("fop body: an invalid body is refused with a reason", "[fop]") {
     REQUIRE(read.fault_words == "the size is beyond 2^60");
     REQUIRE(read.body == RequestBody{});
     REQUIRE(read.id == request.id);
+}
+
+TEST_CASE("fop body: the question whether bytes fit a quota comes back, and so does the answer",
+          "[fop]") {
+    Request request = sample_request(number("quota"));
+    std::get<Quota>(request.body).wanted_bytes = 9000;
+    const auto asked = sealed_body(request);
+    REQUIRE(read_prefix(asked).has_value());
+    REQUIRE((*read_requests(asked))[0].body == request.body);
+
+    const Reply reply{.id = 1, .body = QuotaReply{.end = true, .compared = true}};
+    std::vector<std::byte> answer(16U << 10);
+    MessageWriter writer;
+    writer.start_replies(answer);
+    REQUIRE(writer.add(reply));
+    answer.resize(writer.seal({}));
+    REQUIRE(read_prefix(answer).has_value());
+    REQUIRE((*read_replies(answer))[0].body == reply.body);
 }
 
 TEST_CASE("fop body: the largest lists fit into the messages a server takes", "[fop]") {

@@ -123,15 +123,17 @@ TEST_CASE("library: a disk that is full to the last block is emptied", "[library
 
 namespace {
 
-// What the record of a released object says of the blocks that it had.
-Task<Result<void>> set_released_blocks(store::Volume* volume, store::Fid fid,
-                                       std::uint64_t blocks) {
+using RecordChange = void (*)(store::Object& record, std::uint64_t number);
+
+// The object's record gets a number, in a field that `set` knows.
+Task<Result<void>> change_record(store::Volume* volume, store::Fid fid, std::uint64_t number,
+                                 RecordChange set) {
     auto room = co_await volume->reserve(store::kPutRecordBytesMax, {});
     if (!room) co_return std::unexpected(room.error());
     const auto found = volume->map().find(fid);
     if (!found) co_return std::unexpected(found.error());
     store::Object object = **found;
-    object.released_blocks = blocks;
+    set(object, number);
     object.next_attributes();
     store::ValueBuffer value;
     store::Change change;
@@ -144,6 +146,20 @@ Task<Result<void>> set_released_blocks(store::Volume* volume, store::Fid fid,
     co_return Result<void>{};
 }
 
+// What the record of a released object says of the blocks that it had.
+Task<Result<void>> set_released_blocks(store::Volume* volume, store::Fid fid,
+                                       std::uint64_t blocks) {
+    return change_record(volume, fid, blocks, [](store::Object& record, std::uint64_t number) {
+        record.released_blocks = number;
+    });
+}
+
+Task<Result<void>> set_pool(store::Volume* volume, store::Fid fid, objects::PoolId pool) {
+    return change_record(volume, fid, pool, [](store::Object& record, std::uint64_t number) {
+        record.pool = static_cast<objects::PoolId>(number);
+    });
+}
+
 Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uint64_t number) {
     const store::Recall recall{.ticket = (volume->newest().epoch << 32U) + number,
                                .priority = kRecallPriorityDefault};
@@ -153,6 +169,18 @@ Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uin
 }
 
 }  // namespace
+
+TEST_CASE("library: the release of an object of a disk pool is wrong, whenever it is asked for",
+          "[library]") {
+    TapeStage stage(one_disk());
+    const store::Fid fid = stage.put(pattern(4096, 1));
+    REQUIRE(stage.sync().has_value());
+    auto changing = set_pool(&stage.volume(0), fid, objects::pool_id("fast"));
+    REQUIRE(stage.at_home(fid, std::move(changing)).has_value());
+    const auto released = stage.release(fid);
+    REQUIRE_FALSE(released.has_value());
+    CHECK(released.error().code == Errc::kInvalid);
+}
 
 TEST_CASE("library: a recall takes its space at its turn, from what is on tape", "[library]") {
     TapeStage stage(one_disk());

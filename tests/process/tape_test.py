@@ -1,5 +1,6 @@
 """Objects of a tape pool, as their users see them: put, sync, release, get, over kills and restarts of the daemon."""
 
+import json
 import re
 import unittest
 
@@ -61,6 +62,17 @@ class TapeTest(TapeTestCase):
         self.ctl("release", "a", *COLD)
         self.ctl("write", "a", "--offset", "10", *COLD, data=b"xyz")
         self.assertEqual(self.get_cold("a"), data[:10] + b"xyz" + data[13:] + b"more")
+
+    def test_objects_of_a_disk_pool_do_not_leave_the_disk(self):
+        self.put("a", b"data")
+        for options in ([], ["--pool", "fast"]):
+            self.refused(NOT_FOUND, ["release: a: ", "the object's pool is not a tape pool of this node"],
+                         "release", "a", *options)
+        done = self.ctl_bytes("--json", "release", "a")
+        self.assertEqual(json.loads(done.stderr)["code"], "wrong_pool", done.stderr)
+        # Its bytes are on a disk, as a stage asks for.
+        self.assertEqual(self.answer("stage", "a")["staged"][0]["state"], "on_disk")
+        self.assertEqual(self.get("a"), b"data")
 
     def test_where_the_copies_are(self):
         self.put("a", content(MIB, 6), *COLD)
@@ -192,6 +204,30 @@ class TapeTest(TapeTestCase):
             (source / str(number)).unlink()
         self.ctl("put", "-r", source, "a/", *COLD, "--key", key)
         self.assertEqual(len(self.names(*COLD)), 100)
+
+    def test_what_cannot_fit_the_quota_of_an_administrator_is_not_sent(self):
+        key = self.directory / "chief.key"
+        self.ctl("key", "create", "chief", "--rights", "read,write,create,delete,admin", "--quota", "cold=1MiB", "--out", key)
+        source = self.directory / "tree"
+        source.mkdir()
+        for number in range(150):  # 1200 KiB.
+            (source / str(number)).write_bytes(content(8 << 10, number))
+        words = b"quota of chief in pool cold: 0 of 1048576 bytes used, 1228800 more wanted; nothing "
+        moved = "fopd_bulk_bytes_pulled_total", "fopd_message_bytes_received_total"
+        before = [self.daemon.metrics()[each] for each in moved]
+        for verb in (["put", "-r"], ["mirror", "put"], ["put", "-r", "--dry-run"], ["mirror", "put", "--dry-run"]):
+            with self.subTest(verb):
+                done = self.ctl_bytes(*verb, source, "a/", *COLD, "--key", key)
+                self.assertEqual(done.returncode, REFUSED, done.stderr)
+                self.assertIn(words, done.stderr)
+        large = self.directory / "large"
+        large.write_bytes(content(2 * MIB))
+        self.refused(REFUSED, ["put: large: ", "quota of chief in pool cold: 0 of 1048576 bytes used, 2097152 more wanted"],
+                     "put", large, "large", *COLD, "--key", key)
+        pulled, received = (self.daemon.metrics()[each] - earlier for each, earlier in zip(moved, before))
+        self.assertEqual(pulled, 0)
+        self.assertLess(received, 256 << 10)
+        self.assertEqual(self.names(*COLD), [])
 
     def test_uploads_wait_while_the_staging_is_full(self):
         self.start_anew("64MiB")

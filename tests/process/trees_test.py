@@ -123,6 +123,29 @@ class TreesTest(TreeTestCase):
         self.assertEqual(done["objects"], 100)
         self.summary("put", "-r", "--dry-run", "--pool", "fast", self.source, "b/", *ada, exit_code=REFUSED)
 
+    def test_a_dry_run_knows_the_quota_of_an_administrator_and_of_the_pool(self):
+        ada, key = self.owner("fast=1MiB"), self.directory / "chief.key"
+        self.ctl("key", "create", "chief", "--rights", "read,write,create,delete,admin", "--quota", "fast=1MiB", "--out", key)
+        self.write({str(number): content(8 << 10, number) for number in range(150)})  # 1200 KiB.
+        for verb in (["put", "-r"], ["mirror", "put", "--delete"]):
+            done, complaint = self.summary(*verb, "--dry-run", self.source, "a/", "--key", key, exit_code=REFUSED)
+            self.assertEqual((done["planned"], [each["code"] for each in done["failed"]]), ([], ["quota"]))
+            self.assertIn("quota of chief in pool fast: 0 of 1048576 bytes used, 1228800 more wanted; nothing would be stored",
+                          complaint["error"])
+        # The pool, whose quota ada may not see.
+        config = self.dir / "fopd.yaml"
+        text = config.read_text()
+        self.assertIn("{ name: fast }", text)
+        config.write_text(text.replace("{ name: fast }", "{ name: fast, quota: 512KiB }"))
+        self.ctl("reload")
+        for number in range(100, 150):
+            (self.source / str(number)).unlink()
+        done, complaint = self.summary("put", "-r", "--dry-run", self.source, "a/", *ada, exit_code=REFUSED)
+        self.assertEqual((done["planned"], [each["code"] for each in done["failed"]]), ([], ["quota"]))
+        self.assertIn("quota of all in pool fast: 0 of 524288 bytes used, 819200 more wanted; nothing would be stored",
+                      complaint["error"])
+        self.assertEqual(self.names(), [])
+
     def test_a_mirror_that_cannot_fit_the_quota_is_not_begun(self):
         ada = self.owner("fast=1MiB")
         self.write({str(number): content(8 << 10, number) for number in range(100)})  # 800 KiB.

@@ -56,6 +56,10 @@ public:
         co_return Result<void>{};
     }
     Task<Result<void>> release(store::Fid fid, core::WaitOptions /*wait*/) override {
+        if (!is_of_tape_pool) {
+            co_return std::unexpected(
+                Error{.code = Errc::kInvalid, .context = "its pool is not a tape pool"});
+        }
         if (is_on_tape) {
             released.push_back(fid);
             co_return Result<void>{};
@@ -88,6 +92,7 @@ public:
     std::map<library::Ticket, std::optional<library::RecallEnd>> recalls;
     std::uint64_t waiting = 0;
     bool is_on_tape = true;
+    bool is_of_tape_pool = true;  // The pool of all objects that are released.
 
 private:
     objects::Stores& stores_;

@@ -231,6 +231,63 @@ TEST_CASE("reqh quota: an administrator sees everybody, others themselves", "[re
     CHECK(stage.call(ask).answer->payload.empty());
 }
 
+TEST_CASE("reqh quota: whether bytes would fit is compared with what counts for the caller",
+          "[reqh]") {
+    StoreStage stage({.quota_blocks = 100,
+                      .owner_limits = {{"root", {.blocks = 10, .objects = 9}},
+                                       {"bob", {.blocks = 1000, .objects = 9}}},
+                      .cold_quota_blocks = 30});
+    stage.quota_of("cold").account_of("root").set_limit({.blocks = 20, .objects = 9});
+    const auto fid = stage.create("one");
+    REQUIRE(write_status(stage, fid, 0, 4) == fop::Status::kDone);
+    struct Asker {
+        std::string principal = "root";
+        fop::Rights rights = fop::kAllRights;
+        std::string user{};
+    };
+    const auto ask = [&stage](std::string pool, std::uint64_t bytes,
+                              const Asker& asker = {}) -> FakeFop& {
+        return stage.call({.type = type_of("quota"),
+                           .body = fop::Quota{.wanted_bytes = bytes},
+                           .pool = std::move(pool),
+                           .user = asker.user,
+                           .rights = asker.rights,
+                           .principal = asker.principal});
+    };
+    const Asker bob{.principal = "bob", .rights = fop::kWrite};
+
+    FakeFop& fits = ask("fast", 10 * objects::kBlock);
+    CHECK(fits.status() == fop::Status::kDone);
+    CHECK(fits.answer->payload.empty());
+    CHECK(std::get<fop::QuotaReply>(fits.answer->body) ==
+          fop::QuotaReply{.end = true, .compared = true});
+    // An administrator, whose list has all owners, has a quota of its own.
+    FakeFop& own = ask("fast", 10 * objects::kBlock + 1);
+    CHECK(own.status() == fop::Status::kQuota);
+    CHECK(own.answer->words ==
+          "quota of root in pool fast: 0 of 40960 bytes used, 45056 more wanted");
+    FakeFop& on_tape = ask("cold", 21 * objects::kBlock);
+    CHECK(on_tape.status() == fop::Status::kQuota);
+    CHECK(on_tape.answer->words ==
+          "quota of root in pool cold: 0 of 81920 bytes used, 86016 more wanted");
+    CHECK(ask("cold", 20 * objects::kBlock).status() == fop::Status::kDone);
+
+    // Others are compared with the pool, too, though their list does not show it.
+    FakeFop& of_pool = ask("fast", 97 * objects::kBlock, bob);
+    CHECK(of_pool.status() == fop::Status::kQuota);
+    CHECK(of_pool.answer->words ==
+          "quota of all in pool fast: 16384 of 409600 bytes used, 397312 more wanted");
+    CHECK(ask("fast", 96 * objects::kBlock, bob).status() == fop::Status::kDone);
+    CHECK(ask("cold", 31 * objects::kBlock, bob).status() == fop::Status::kQuota);
+    // What root stores for bob counts for bob.
+    CHECK(ask("fast", 96 * objects::kBlock, {.user = "bob"}).status() == fop::Status::kDone);
+    CHECK(ask("none", 1, bob).status() == fop::Status::kWrongPool);
+    // The default pool.
+    CHECK(ask({}, 97 * objects::kBlock, bob).status() == fop::Status::kQuota);
+    // Nothing is taken for a question.
+    CHECK(stage.quota().whole().used() == objects::Amount{.blocks = 4, .objects = 1});
+}
+
 namespace {
 
 std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {

@@ -313,6 +313,8 @@ TEST_CASE("reqh tape: who may recall, pin, release and cancel", "[reqh]") {
     CHECK(as("alice", "release", fop::Release{.fid = readable}) == Status::kDone);
     tape.stagings[1]->is_on_tape = false;
     CHECK(as("alice", "release", fop::Release{.fid = readable}) == Status::kBusy);
+    tape.stagings[1]->is_of_tape_pool = false;
+    CHECK(as("alice", "release", fop::Release{.fid = readable}) == Status::kWrongPool);
 
     const std::vector<fop::Fid> fids{fid};
     FopSpec wait = tape.wait_for(fids);

@@ -200,7 +200,7 @@ TEST_CASE("lrs rules: all mistakes of a file are reported at once", "[lrs]") {
         kNow);
     REQUIRE_FALSE(edited.has_value());
     REQUIRE(edited.error().size() == 3);
-    CHECK(to_string(edited.error()[0]).starts_with("line 2, column 3: \"jbo\" is no key"));
+    CHECK(to_string(edited.error()[0]).starts_with("line 2, column 3: there is no key \"jbo\""));
     CHECK(to_string(edited.error()[1]).starts_with("line 4, column 1: there is a rule \"a\""));
     CHECK(to_string(edited.error()[2]).starts_with("line 5, column 8: the rule has no rate"));
 
