@@ -40,8 +40,8 @@ void OpenUploads::gone(store::Fid fid) {
 // -- how long they have been idle --
 
 void OpenUploads::mark(store::Fid newest, Instant now, Duration enough) {
-    // Their room is promised on all disks, and perhaps nobody begins or writes an upload on this
-    // one.
+    // Promises count in the quota on all disks, and perhaps no request comes for uploads of this
+    // disk.
     let_go_idle(now);
     marks_.push_back({.newest = newest, .at = now});
     while (marks_.size() > 1 && after(marks_[1].at, enough) <= now) marks_.pop_front();
@@ -77,17 +77,16 @@ void OpenUploads::stay(store::Fid fid, const store::SpaceUse& space, Instant now
     Upload* const upload = find(fid);
     if (upload == nullptr || upload->expected.owner == nullptr) return;
     if (!upload->keeps_room) {
-        if (has_its_places(*upload->expected.owner)) return;
+        if (has_its_share(*upload->expected.owner)) return;
         if (!use_.promise(*upload->expected.owner, upload->expected.left_blocks)) return;
-        upload->is_behind = place_of(fid, *upload, space).is_behind;
+        upload->is_behind = rank_of(fid, *upload, space).is_behind;
         upload->keeps_room = true;
-        keeping_.emplace(Place{.is_behind = upload->is_behind, .fid = fid}, upload);
+        keeping_.emplace(Rank{.is_behind = upload->is_behind, .fid = fid}, upload);
     }
     upload->kept_until = after(now, kIdle);
 }
 
-// Whether the owner has as many of the kKeepingMax places as are left for others.
-bool OpenUploads::has_its_places(const DiskUse::Owner& owner) const {
+bool OpenUploads::has_its_share(const DiskUse::Owner& owner) const {
     const auto own = static_cast<std::size_t>(std::ranges::count_if(
         keeping_, [&owner](const auto& each) { return each.second->expected.owner == &owner; }));
     return own >= kKeepingMax - keeping_.size();
@@ -110,23 +109,23 @@ void OpenUploads::end_keeping(Upload& upload) {
     use_.end_promise(*upload.expected.owner, upload.expected.left_blocks);
 }
 
-std::uint64_t OpenUploads::needed_at(const Place& place, const store::SpaceUse& space) const {
+std::uint64_t OpenUploads::needed_at(const Rank& rank, const store::SpaceUse& space) const {
     std::uint64_t blocks = coming_blocks_;
     bool has_unknown = false;
     for (const auto& [other, upload] : keeping_) {
-        if (other >= place) break;
+        if (other >= rank) break;
         blocks += upload->rest();
         has_unknown = has_unknown || upload->expected.is_unknown;
     }
     return has_unknown ? blocks + space.data_blocks() / kUnknownPart : blocks;
 }
 
-// An upload that keeps no room gets the place of its age only if it could end there beside the
+// An upload that keeps no room gets the rank of its age only if it could end there beside the
 // uploads before it. Otherwise uploads that have begun in its room might not end.
-OpenUploads::Place OpenUploads::place_of(store::Fid fid, const Upload& upload,
-                                         const store::SpaceUse& space) const {
+OpenUploads::Rank OpenUploads::rank_of(store::Fid fid, const Upload& upload,
+                                       const store::SpaceUse& space) const {
     if (upload.keeps_room) return {.is_behind = upload.is_behind, .fid = fid};
-    const Place by_age{.fid = fid};
+    const Rank by_age{.fid = fid};
     const bool fits = upload.rest() + needed_at(by_age, space) <= space.room_blocks();
     return {.is_behind = !fits, .fid = fid};
 }
@@ -136,16 +135,16 @@ std::uint64_t OpenUploads::needed_before(store::Fid fid, const store::SpaceUse& 
     let_go_idle(now);
     const Upload* const upload = find(fid);
     if (upload == nullptr) return needed_at({.fid = fid}, space);
-    Place place = place_of(fid, *upload, space);
-    if (!upload->keeps_room && place.is_behind) place.fid = kBehindAllUploads;
-    return needed_at(place, space);
+    Rank rank = rank_of(fid, *upload, space);
+    if (!upload->keeps_room && rank.is_behind) rank.fid = kBehindAllUploads;
+    return needed_at(rank, space);
 }
 
 std::uint64_t OpenUploads::kept_from_others(const store::SpaceUse& space, Instant now) {
     let_go_idle(now);
-    const Place behind_all{.is_behind = true, .fid = kBehindAllUploads};
+    const Rank behind_all{.is_behind = true, .fid = kBehindAllUploads};
     std::uint64_t written_blocks = 0;
-    for (const auto& [place, upload] : keeping_) written_blocks += upload->expected.written_blocks;
+    for (const auto& [rank, upload] : keeping_) written_blocks += upload->expected.written_blocks;
     const std::uint64_t data_blocks = space.data_blocks();
     const std::uint64_t not_written = data_blocks - std::min(data_blocks, written_blocks);
     return std::min(needed_at(behind_all, space), not_written / 2);
@@ -154,32 +153,32 @@ std::uint64_t OpenUploads::kept_from_others(const store::SpaceUse& space, Instan
 bool OpenUploads::make_way(store::Fid fid, const Refused& refused, const store::SpaceUse& space) {
     // Only looked up, as its order depends on addresses.
     std::map<const DiskUse::Owner*, std::uint64_t> kept{{refused.owner, 0}};
-    for (const auto& [place, upload] : keeping_) {
-        kept[upload->expected.owner] += place.is_behind ? 0 : upload->rest();
+    for (const auto& [rank, upload] : keeping_) {
+        kept[upload->expected.owner] += rank.is_behind ? 0 : upload->rest();
     }
     const std::uint64_t fair_blocks = space.data_blocks() / kept.size();
     const Upload* const own = find(fid);
-    const Place own_place{.is_behind = own != nullptr && own->keeps_room && own->is_behind,
-                          .fid = fid};
-    std::vector<Place> too_many;
+    const Rank own_rank{.is_behind = own != nullptr && own->keeps_room && own->is_behind,
+                        .fid = fid};
+    std::vector<Rank> too_many;
     std::uint64_t gained_blocks = 0;
     for (auto at = keeping_.rbegin(); at != keeping_.rend(); ++at) {
-        const auto& [place, upload] = *at;
-        const Place behind{.is_behind = true, .fid = place.fid};
-        if (place.is_behind || place >= own_place || behind < own_place) continue;
+        const auto& [rank, upload] = *at;
+        const Rank behind{.is_behind = true, .fid = rank.fid};
+        if (rank.is_behind || rank >= own_rank || behind < own_rank) continue;
         if (upload->expected.owner == refused.owner || upload->rest() == 0) continue;
         std::uint64_t& of_owner = kept[upload->expected.owner];
         if (of_owner <= fair_blocks) continue;
         of_owner -= upload->rest();
         gained_blocks += upload->rest();
-        too_many.push_back(place);
+        too_many.push_back(rank);
     }
-    // Only if all of the refused upload fits then: one of them must be able to end.
+    // Moves only if all of the refused upload fits afterwards, so that the upload can end.
     const std::uint64_t wanted =
-        std::max(refused.blocks, own == nullptr ? 0 : own->rest()) + needed_at(own_place, space);
+        std::max(refused.blocks, own == nullptr ? 0 : own->rest()) + needed_at(own_rank, space);
     if (too_many.empty() || wanted - gained_blocks > space.room_blocks()) return false;
-    for (const Place& place : too_many) {
-        auto moved = keeping_.extract(place);
+    for (const Rank& rank : too_many) {
+        auto moved = keeping_.extract(rank);
         moved.mapped()->is_behind = true;
         moved.key().is_behind = true;
         keeping_.insert(std::move(moved));
@@ -243,14 +242,14 @@ void OpenUploads::Write::counted(std::uint64_t blocks, std::uint64_t added) {
     if (upload->keeps_room) uploads_->use_.end_promise(*expected.owner, expected_blocks);
 }
 
-// One that grows beyond its expected size goes on as one of unknown size.
+// An upload that grows beyond its expected size counts as one of unknown size from then on.
 void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
     if (uploads_ == nullptr) return;
     const Write ended = std::exchange(*this, Write());
     Upload* const upload = ended.uploads_->find(ended.fid_);
     if (upload == nullptr) return;
     if (ended.added_blocks_ > ended.expected_blocks_) upload->expected.is_unknown = true;
-    // Before its write ends: it keeps its place.
+    // Called before the write ends, because an idle upload would lose its rank.
     if (ended.added_blocks_ > 0) ended.uploads_->stay(ended.fid_, space, now);
     ended.uploads_->end_write(*upload, ended);
 }

@@ -14,160 +14,184 @@
 
 namespace fopd::objects {
 
-// The open uploads of a disk: when they were written to, and the room that they still need.
+// The open uploads of one disk: when the client last wrote to each, and how much room each one
+// keeps.
 //
-// The room is that on a disk before the tapes. What an upload has written cannot leave the disk
-// until the upload is committed, so uploads that together need more than there is would wait for
-// each other. Therefore an upload begins, and is written to, only if the uploads that are before it
-// can end: the first of them always goes on. The older one is before the younger one, except:
+// The room is needed on the disks of a tape pool's staging. The blocks of an upload stay on the
+// disk until the upload is committed, so uploads that together need more than the disk has would
+// wait for each other for ever. Therefore the uploads have an order, and an upload may begin, or
+// take blocks, only if the uploads before it still have enough room to end. The first upload in the
+// order waits for no other upload, except for the end of writes in progress. Older uploads are
+// before younger ones, with these exceptions:
 //
-// - An upload that has got no new blocks for kIdle, and was not refused for lack of room either,
-//   keeps no room until it gets new blocks. If others have taken its room, it comes behind them.
-//   An upload is not idle while a write to it is in progress: the client may be slow.
-// - If an upload is refused because other owners' uploads keep more than a fair part of the disk,
-//   the excess uploads of these owners come behind the others.
-// - The room that is kept for an owner's uploads, with what the owner has, is within the owner's
-//   quota. Beyond that, uploads keep no room, and go on while others leave some.
+// - An upload stops keeping room when it has been idle for kIdle: it has received no new blocks, it
+//   was not refused for lack of room, and no write to it is in progress. It keeps room again when
+//   it receives new blocks, at the back of the order if its old room has been taken.
+// - When an upload is refused while other owners keep more than a fair part of the disk, make_way()
+//   moves the uploads that exceed the fair part to the back of the order.
+// - The blocks that an owner's uploads keep, together with the blocks that the owner has, do not
+//   exceed the owner's quota. An upload that would exceed it keeps no room, and can take blocks
+//   only while those that keep room leave some.
 //
-// Changes of other data and recalls leave a part of that room, too, see kept_from_others().
+// Changes of other data and recalls must leave room as well, see kept_from_others().
 //
-// After a start of the daemon, an upload that began before keeps no room until its first write. It
-// is not known which of them still have a client, and most of those that were left long ago have
-// none: they would keep others from the disks for kIdle. A client writes again as soon as it has
-// connected.
+// After a restart of the daemon, an upload that began before it keeps no room until its first
+// write. Many of these uploads have lost their client, and would block the disk for kIdle; a client
+// that still exists writes as soon as it has connected.
 //
-// For an upload of unknown size only 1/kUnknownPart of the disk is kept: if it needs more, it may
-// have to wait for those behind it. Lives on the reactor of the disk.
+// For an upload of unknown size, the disk keeps 1/kUnknownPart of its blocks. If the upload needs
+// more, it may have to wait for uploads behind it. Lives on the reactor of the disk.
 class OpenUploads {
 public:
     static constexpr Duration kIdle = 1min;
-    // The part of the disk that is left to the uploads of unknown size, to all of them together.
+    // The part of the disk that is kept for uploads of unknown size: one part for all of them.
     static constexpr std::uint64_t kUnknownPart = 8;
-    // Each check looks at all uploads that keep room. Those beyond this number keep none, and an
-    // owner's uploads have at most as many of these places as are left for others.
+    // The most uploads that can keep room, because each check looks at all of them. One owner can
+    // have at most as many as are left for other owners.
     static constexpr std::size_t kKeepingMax = 1024;
 
-    // `use` outlives it.
+    // `use` must outlive this object.
     explicit OpenUploads(DiskUse& use) : use_(use) {}
     OpenUploads(const OpenUploads&) = delete;
     OpenUploads& operator=(const OpenUploads&) = delete;
 
-    // The upload was committed or removed.
+    // Forgets the upload. The caller calls it when the upload was committed or removed, or did not
+    // begin after all.
     void gone(store::Fid fid);
 
-    // -- how long they have been idle --
+    // -- how long uploads have been idle --
 
-    // Notes that all uploads up to `newest` had begun by `now`: fids increase, so that dates all
-    // older uploads. Of the notes older than `enough`, only the newest is kept, so there are few.
-    // Uploads that are idle keep no room from then on.
+    // Notes that all uploads up to `newest` began at `now` or before; fids increase, so the note
+    // dates older uploads, too. Forgets notes that are older than `enough`, except the newest of
+    // them. Ends the keeping of uploads that are idle. The caller calls it regularly.
     void mark(store::Fid newest, Instant now, Duration enough);
-    // REQUIRES: the upload exists.
+    // Notes that a client wrote to the upload at `now`. REQUIRES: the upload exists.
     void written(store::Fid fid, Instant now) { uploads_[fid].written_at = now; }
-    // Whether the upload is known to have begun, and to have been written to last, at `then` or
-    // earlier.
+    // Returns true if a note of mark() proves that the upload began at `then` or before, and no
+    // write to it has been noted after `then`.
     bool is_idle_since(store::Fid fid, Instant then) const;
 
-    // -- the room that they need --
+    // -- the room that uploads need --
 
+    // What is known of an upload's size.
     struct Expected {
         DiskUse::Owner* owner = nullptr;
-        std::uint64_t left_blocks = 0;     // That are expected to be written from now on.
-        bool is_unknown = false;           // It may become larger than that.
-        std::uint64_t written_blocks = 0;  // That it has already.
+        std::uint64_t left_blocks = 0;     // New blocks that the client is expected to write yet.
+        bool is_unknown = false;           // The upload may need more than left_blocks.
+        std::uint64_t written_blocks = 0;  // Blocks that the upload has.
     };
-    // Whether it is known what is expected of it: not before its first write since the start of the
-    // daemon, if it began earlier.
+    // Returns true if expect() was called for the upload. After a restart of the daemon, the caller
+    // must call expect() before it checks the first write of an upload.
     bool expects(store::Fid fid) const;
-    // Of an upload that exists. It keeps no room yet. REQUIRES: !expects(fid).
+    // Sets what is known of the upload's size; the upload does not keep room before stay().
+    // REQUIRES: the upload exists or is about to begin, and !expects(fid).
     void expect(store::Fid fid, const Expected& expected);
-    // It gets on, or waits for room: from now on it keeps what it needs.
+    // Makes the upload keep room for its left_blocks until it has been idle for kIdle, or starts
+    // that time again. The caller calls it when the upload begins, and when a write to it was
+    // refused for lack of room. Does nothing without expect(). An upload that keeps no room keeps
+    // none afterwards either, if its owner has its share of kKeepingMax or would exceed its quota.
     void stay(store::Fid fid, const store::SpaceUse& space, Instant now);
     bool keeps_room(store::Fid fid) const;
 
-    // What others need before `fid` may take blocks: those that keep room before it, and all writes
-    // in progress, which have blocks to come. Also for an upload that is about to begin.
+    // Returns how many blocks must stay available when `fid` takes blocks: those needed by the
+    // uploads before it that keep room, and those that all writes in progress have not allocated
+    // yet. `fid` may be an upload that is about to begin.
     std::uint64_t needed_before(store::Fid fid, const store::SpaceUse& space, Instant now);
-    // What a change of other data, or a recall, must leave of the room: what the uploads that keep
-    // room need, and all writes in progress. No more than half of the blocks that these uploads do
-    // not have yet, so that the others go on in the other half.
+    // Returns how many blocks a change of other data, or a recall, must leave available: those
+    // needed by all uploads that keep room, and by all writes in progress. The number is at most
+    // half of the disk's data blocks that these uploads have not written, so that other changes can
+    // use the other half.
     std::uint64_t kept_from_others(const store::SpaceUse& space, Instant now);
-    // The upload was refused, because uploads before it need the room. Of other owners, those that
-    // are too many come behind, if all of the upload fits then. False: nothing has changed.
+    // A request of an upload that was refused, because the uploads before it need the room.
     struct Refused {
         const DiskUse::Owner* owner = nullptr;
         std::uint64_t blocks = 0;
     };
+    // Moves uploads of other owners to the back of the order, the youngest first, until each of
+    // these owners keeps at most a fair part of the disk before `fid`. Returns true if it has done
+    // so; the caller then asks needed_before() again. Returns false, and moves nothing, if `fid`
+    // and all its blocks would not fit afterwards.
     bool make_way(store::Fid fid, const Refused& refused, const store::SpaceUse& space);
 
-    // The room of a write in progress, from before its bytes are pulled until its change begins:
-    // between its check and its blocks, others must not take that room. Does nothing from the end
-    // of the upload on.
+    // Reserves the blocks of a write, from before its bytes are pulled until its change begins, so
+    // that other requests cannot take them in between. If the upload goes meanwhile, the
+    // reservation has ended and all calls do nothing.
     class Write {
     public:
-        // REQUIRES: it is not in progress. `uploads` outlives its progress.
+        // Reserves `blocks`. Does nothing if the upload is not known. The caller must end the write
+        // by done() or give_back(). REQUIRES: the write is not in progress. `uploads` outlives it.
         void begin(OpenUploads& uploads, store::Fid fid, std::uint64_t blocks);
-        // So many of its blocks were allocated.
+        // The caller has allocated this many of the reserved blocks.
         void took(std::uint64_t blocks);
-        // So many of those were put into the change, and `added` of them are new in the upload,
-        // and were taken from the quota. The others replace some.
+        // The caller has put this many of the allocated blocks into its change. `added` of them are
+        // new in the upload and were charged to the owner; the others replace blocks.
         void counted(std::uint64_t blocks, std::uint64_t added);
-        // The change has begun.
+        // Ends the write; if it has added blocks, the upload keeps room as after stay(). The caller
+        // calls it in the turn in which its change has begun.
         void done(const store::SpaceUse& space, Instant now);
-        // The write has ended without a change, and its blocks are given back. Nothing happens if
-        // it is not in progress.
+        // Ends the write and takes back what counted() has counted. The caller calls it if its
+        // change did not begin, after it has freed the blocks. Does nothing if the write is not in
+        // progress.
         void give_back();
 
     private:
         friend class OpenUploads;
         OpenUploads* uploads_ = nullptr;  // Null: not in progress.
         store::Fid fid_{};
-        std::uint64_t blocks_ = 0;
-        std::uint64_t taken_blocks_ = 0;
-        std::uint64_t counted_blocks_ = 0;
-        std::uint64_t added_blocks_ = 0;
-        std::uint64_t expected_blocks_ = 0;  // Those of the added ones that were expected.
+        std::uint64_t blocks_ = 0;           // Reserved by begin().
+        std::uint64_t taken_blocks_ = 0;     // The sum of took().
+        std::uint64_t counted_blocks_ = 0;   // The sum of counted().
+        std::uint64_t added_blocks_ = 0;     // The sum of `added` of counted().
+        std::uint64_t expected_blocks_ = 0;  // The part of added_blocks_ taken off left_blocks.
     };
 
 private:
     struct Upload {
-        std::optional<Instant> written_at{};  // Since the daemon started.
-        Expected expected{};                  // No owner: nothing is known.
-        // The blocks of writes in progress, without the blocks that counted() was called for.
+        std::optional<Instant> written_at{};  // The last write since the daemon started.
+        Expected expected{};                  // Its owner is null until expect().
+        // The blocks of writes in progress, without those that counted() was called for.
         std::uint64_t moving_blocks = 0;
-        std::uint64_t allocated_blocks = 0;  // How many of moving_blocks are allocated.
-        std::uint32_t writes = 0;            // The writes in progress.
+        std::uint64_t allocated_blocks = 0;  // The part of moving_blocks that is allocated.
+        std::uint32_t writes = 0;            // The number of writes in progress.
         bool keeps_room = false;
-        bool is_behind = false;
-        Instant kept_until{};
+        bool is_behind = false;  // Valid while keeps_room: its rank is behind others, see Rank.
+        Instant kept_until{};    // From then on the upload is idle, unless a write is in progress.
 
-        // What it needs in addition to the writes in progress.
+        // Returns the expected blocks beyond those of writes in progress.
         std::uint64_t rest() const;
     };
-    struct Place {
+    // The position of an upload in the order: all that are not behind come first, by age, then all
+    // that are behind, by age.
+    struct Rank {
         bool is_behind = false;
         store::Fid fid{};
 
-        friend auto operator<=>(const Place&, const Place&) = default;
+        friend auto operator<=>(const Rank&, const Rank&) = default;
     };
+    // A note of mark(): all uploads up to `newest` began at `at` or before.
     struct Mark {
         store::Fid newest{};
         Instant at{};
     };
 
     Upload* find(store::Fid fid);
-    std::uint64_t needed_at(const Place& place, const store::SpaceUse& space) const;
-    Place place_of(store::Fid fid, const Upload& upload, const store::SpaceUse& space) const;
-    bool has_its_places(const DiskUse::Owner& owner) const;
+    // Returns the blocks needed by uploads of a lower rank, and by all writes in progress.
+    std::uint64_t needed_at(const Rank& rank, const store::SpaceUse& space) const;
+    Rank rank_of(store::Fid fid, const Upload& upload, const store::SpaceUse& space) const;
+    // Returns true if the owner has as many uploads that keep room as are left for other owners.
+    bool has_its_share(const DiskUse::Owner& owner) const;
     void let_go_idle(Instant now);
+    // Ends the promise of the upload. The caller removes the upload from keeping_.
     void end_keeping(Upload& upload);
+    // Takes blocks off moving_blocks, `allocated` of which are allocated.
     void leave_moving(Upload& upload, std::uint64_t moving, std::uint64_t allocated);
     void end_write(Upload& upload, const Write& write);
 
     DiskUse& use_;
-    std::deque<Mark> marks_;
+    std::deque<Mark> marks_;  // The oldest first.
     std::map<store::Fid, Upload> uploads_;
-    std::map<Place, Upload*> keeping_;  // At most kKeepingMax.
-    std::uint64_t coming_blocks_ = 0;   // Of all writes in progress, without a place yet.
+    std::map<Rank, Upload*> keeping_;  // The uploads that keep room, at most kKeepingMax.
+    std::uint64_t coming_blocks_ = 0;  // Of all writes in progress: reserved, not yet allocated.
 };
 
 }  // namespace fopd::objects

@@ -15,62 +15,71 @@
 
 namespace fopd::reqh {
 
-// The space of a fop's change: blocks and quota, which the change takes before it begins, and gives
-// back if it does not begin.
+// Checks and takes the space of a fop's change: blocks of the disk and quota of the owner. A change
+// takes its space before it begins. If it does not begin, the change gives back blocks and quota,
+// and the caller then calls give_back(). Lives on the reactor of the disk in use.
 class ChangeSpace {
 public:
-    // All outlive it.
+    // All arguments must outlive this object.
     ChangeSpace(const RunningFop& fop, objects::ObjectChange& change, RefusalWords& words)
         : fop_(fop), change_(change), words_(words) {}
 
-    // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
-    // nothing. As all that has no space, kStagingFull if that is for an object of a tape pool: room
-    // is made then.
+    // Checks that the disk has this many blocks, free or about to become free. Reserves nothing.
+    // Refuses with kStagingFull if the pool is on tape and the disk has enough blocks for data in
+    // total, because other data can leave for tape; with kNoSpace otherwise.
     Granted<> check_room(objects::PoolId pool, std::uint64_t blocks);
-    // Checks an object of a tape pool only, before its bytes are moved in vain. It leaves what
-    // check_beside_uploads() asks for.
+    // Does check_room() and check_beside_uploads() for an object of a tape pool, so that a fop is
+    // refused before its bytes are pulled. Grants everything in other pools.
     Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
-    // kStagingFull if a change of an object of a tape pool would take room that uploads keep, see
-    // objects::OpenUploads::kept_from_others().
+    // Refuses a change with kStagingFull if it would take room that uploads keep, see
+    // objects::OpenUploads::kept_from_others(). Grants everything in pools that are not on tape.
     Granted<> check_beside_uploads(objects::PoolId pool, std::uint64_t blocks);
-    // Checks the room for an upload that begins, and counts it among those that have begun. In a
-    // tape pool an upload leaves the room that others need, see objects::OpenUploads. `blocks` is 0
-    // if its size is unknown. As check_room().
+    // Checks the room for an upload that begins; refuses as check_room() does. In a tape pool, the
+    // upload must also leave the room that uploads before it need, and keeps room itself from now
+    // on, see objects::OpenUploads; the caller must call OpenUploads::gone() if the upload does not
+    // begin after all. `blocks` is 0 if the size is unknown.
     Granted<> begin_upload(objects::PoolOwner whose, store::Fid fid, std::uint64_t blocks);
-    // Like begin_upload(), for a write to an upload. The upload has the room from now on until
-    // upload_write_begun() or give_back(). kQuota, and it gets no room: its owner may not have the
-    // blocks that it adds now. REQUIRES: the upload is not removed meanwhile.
+    // Checks a write to an upload of a tape pool, and reserves the room of the write until
+    // upload_write_begun() or give_back(). Refuses as begin_upload() does, and with kQuota if the
+    // owner may not have the blocks that the write adds; a refused write has no room. Grants
+    // everything in other pools. REQUIRES: the upload is not removed before the task ends.
     struct UploadPart {
         objects::PoolId pool = 0;
         objects::DiskUse::Owner* owner = nullptr;
         store::Fid fid{};
-        std::uint64_t size_bytes = 0;  // The announced size of the whole upload; 0: unknown.
+        std::uint64_t size_bytes = 0;  // The announced size of the whole upload; 0 if unknown.
         store::BlockRange range{};     // The blocks of this write.
         // The size of `range`; for a write that begins the upload, the blocks of the whole upload.
         std::uint64_t blocks = 0;
     };
     Task<Granted<>> begin_upload_write(UploadPart part);
-    // Called in the reactor turn in which the change begins.
+    // Ends the reservation of begin_upload_write(). The caller calls it in the reactor turn in
+    // which the change has begun.
     void upload_write_begun();
-    // The fop has ended, and the change has given back its blocks, if it has not begun.
+    // Ends the reservation of a write whose change has not begun. The caller calls it at the end of
+    // each fop, after the change has given back its blocks; does nothing if nothing is reserved.
     void give_back() { upload_write_.give_back(); }
-    // With kStagingFull: how many free blocks the disk should have.
+    // Returns how many free blocks the disk should have. Valid after a refusal with kStagingFull.
     std::uint64_t wanted_free_blocks() const { return wanted_free_blocks_; }
-    // A disk lacks so many blocks, or room for records, for an object of the pool.
+    // Makes the refusal of a change for which the disk lacks blocks, or room for records:
+    // kStagingFull if the space can become free, and kNoSpace with `words` otherwise.
     Refusal why_full(objects::PoolId pool, std::uint64_t lacking, std::string_view words);
     // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
     // being freed become free.
     Task<Granted<store::DiskRange>> allocate(std::uint32_t blocks);
-    // Allocates `count` single blocks from the reserve for changes that free more than they take:
-    // all or none, so that operations do not wait for each other's blocks. REQUIRES: it holds no
-    // allocated blocks.
+    // Allocates `count` single blocks from the reserve for changes that free more than they take.
+    // Allocates all or none, so that operations do not wait for each other's blocks. REQUIRES: the
+    // change has no allocated blocks.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
-    // kQuota if the amount is more than the owner or the pool may still have. Takes nothing.
+    // Refuses with kQuota if the amount is more than the owner or the pool may still have. Takes
+    // nothing, so charge() can still refuse the amount later.
     Granted<> check_quota(objects::PoolOwner whose, objects::Amount amount);
-    // kQuota. One owner and one scope in a change.
+    // Charges the owner, or refuses with kQuota and charges nothing. All charges of a change must
+    // have one owner and one scope.
     Granted<> charge(objects::PoolOwner whose, objects::Amount amount,
                      objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
-    // Charges the owner of the object's blocks for holes that will get blocks.
+    // Charges the owner of the object's blocks for the holes in the range, which the change fills.
+    // Refuses with kQuota, and charges nothing, if they exceed the quota.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
 
 private:
