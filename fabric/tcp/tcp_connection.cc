@@ -18,6 +18,9 @@ constexpr int kReceivesPerTurn = 4;
 constexpr int kSendsPerTurn = 4;
 // Frames that one system call sends.
 constexpr std::size_t kFramesPerSend = 32;
+// Operations that complete in a turn although receiving has used up what the turn may cost: a peer
+// that sends all the time shall not hold back those that a turn has sent.
+constexpr std::size_t kCompletionsAtLeast = kSendsPerTurn * kFramesPerSend;
 // Bytes that one system call sends, if they are not encrypted: room for a transfer of 1 MiB and its
 // header.
 constexpr std::size_t kBytesPerSend = (1U << 20) + (4U << 10);
@@ -494,14 +497,19 @@ void TcpConnection::work() {
     if (!complete_done()) return;
     if (ending_) {
         const Ending ending = *std::exchange(ending_, {});
+        machine_.count_end();
         user_.on_closed(ending.why, ending.words);
     }
 }
 
 bool TcpConnection::complete_done() {
     TcpMachine& machine = machine_;
-    // Completes the operations that are in the list now; a completion may start others.
-    for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
+    const WantsWork& place = *this;
+    // At most the operations that are in the list now; a completion may start others.
+    const std::size_t present = done_.size();
+    for (std::size_t i = 0; i < present && !done_.empty(); ++i) {
+        if (i >= kCompletionsAtLeast && !machine.work_.may_go_on(place)) break;
+        machine.count_completion();
         TransferOp& op = *done_.front();
         done_.pop_front();
         --in_flight_;

@@ -153,7 +153,7 @@ private:
     // Counts the memory for an incomplete message, which the machine limits.
     void count_incomplete();
     void finish(TransferOp& op, const Result<void>& result);
-    // Calls the completions that are due; false if the connection may be gone.
+    // Calls completions that are due, for a limited time; false if the connection may be gone.
     bool complete_done();
     // Fails all operations in flight and ends the socket.
     void end(const Error& why);

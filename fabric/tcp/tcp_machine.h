@@ -55,6 +55,9 @@ private:
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
         work_.add_cost(begun * kCostOfBeginning + bytes / kCipheredPerParsed);
     }
+    // Counts what the user does in a call back.
+    void count_completion() { work_.add_cost(kCostOfCompletion); }
+    void count_end() { work_.add_cost(kCostOfEnd); }
     // Counts a system call that sent so many bytes.
     void count_send(std::size_t bytes) {
         sending_.add_cost(kCostOfWork + bytes / kCopiedPerParsed);
@@ -91,6 +94,10 @@ private:
     // Decrypting and encrypting cost less for each byte, and more for each record, however small.
     static constexpr std::size_t kCipheredPerParsed = 4;
     static constexpr std::size_t kCostOfBeginning = 64;
+    // The user of an operation goes on when it completes; that of a connection gives up all that it
+    // has for the connection when it ends.
+    static constexpr std::size_t kCostOfCompletion = 128;
+    static constexpr std::size_t kCostOfEnd = 4U << 10;
     // The most bytes of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 
