@@ -18,7 +18,7 @@ public:
     enum class Look : std::uint8_t { kNot, kIfItPays, kAlways };
 
     // Called after the timers and before the coroutines: completes finished operations. Returns
-    // true if there were any.
+    // true if there were any, or if something is left for end_of_turn().
     virtual bool poll() = 0;
     // Called after the coroutines: submits the work batched in this turn.
     virtual void end_of_turn() = 0;

@@ -18,6 +18,12 @@ constexpr int kReceivesPerTurn = 4;
 constexpr int kSendsPerTurn = 4;
 // Frames that one system call sends.
 constexpr std::size_t kFramesPerSend = 32;
+// Operations that complete in a turn although receiving has used up what the turn may cost: a peer
+// that sends all the time shall not hold back those that a turn has sent.
+constexpr std::size_t kCompletionsAtLeast = kSendsPerTurn * kFramesPerSend;
+// Bytes that one system call sends, if they are not encrypted: room for a transfer of 1 MiB and its
+// header.
+constexpr std::size_t kBytesPerSend = (1U << 20) + (4U << 10);
 // Bodies of this size are received directly into their memory, apart from the bytes that arrive
 // together with their header. The receive that expects such a header therefore asks for few bytes.
 constexpr std::size_t kBulkBytes = 32U << 10;
@@ -52,7 +58,8 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::string peer, Side side,
                              std::span<const std::byte> greeting)
-    : HasWork(machine.work_),
+    : WantsWork(machine.work_),
+      WantsFlush(machine.sending_),
       IncompleteMessage(machine.incomplete_),
       machine_(machine),
       user_(user),
@@ -106,16 +113,16 @@ void TcpConnection::on_writable() {
 }
 
 void TcpConnection::want_work() {
-    HasWork& place = *this;
+    WantsWork& place = *this;
     if (place.linked()) return;
     place.join();
     machine_.want_turn();
 }
 
 void TcpConnection::want_flush() {
-    HasFrames& place = *this;
+    WantsFlush& place = *this;
     if (place.linked()) return;
-    machine_.with_frames_.push_back(place);
+    place.join();
     machine_.want_turn();
 }
 
@@ -172,7 +179,9 @@ void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
 
 void TcpConnection::flush() {
     if (socket_ == nullptr || send_failed_ || state_ == State::kConnecting) return;
-    for (int i = 0; i < kSendsPerTurn && !frames_.empty(); ++i) {
+    const WantsFlush& place = *this;
+    for (int i = 0; i < kSendsPerTurn && !frames_.empty() && machine_.sending_.may_go_on(place);
+         ++i) {
         const bool is_plain = records_ == nullptr || records_->plain_frames > 0;
         const std::size_t plain_frames =
             records_ == nullptr ? frames_.size() : records_->plain_frames;
@@ -194,10 +203,11 @@ TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
     const auto add = [&](std::span<const std::byte> bytes) {
         const std::size_t skipped = std::min(skip, bytes.size());
         skip -= skipped;
-        if (skipped == bytes.size()) return;
+        const std::size_t taken = std::min(bytes.size() - skipped, kBytesPerSend - total);
+        if (taken == 0) return;
         parts[count].iov_base = const_cast<std::byte*>(bytes.data()) + skipped;
-        parts[count].iov_len = bytes.size() - skipped;
-        total += parts[count].iov_len;
+        parts[count].iov_len = taken;
+        total += taken;
         ++count;
     };
     const std::size_t frames = std::min(frames_max, kFramesPerSend);
@@ -206,6 +216,7 @@ TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
         add(frames_[at].body);
     }
     const ssize_t sent = socket_->send(std::span(parts).first(count), Sockets::Follows::kNothing);
+    machine_.count_send(sent < 0 ? 0 : static_cast<std::size_t>(sent));
     if (sent < 0) return on_send_error(static_cast<int>(-sent));
     take_sent(static_cast<std::size_t>(sent));
     return static_cast<std::size_t>(sent) == total ? Sent::kAll : Sent::kSome;
@@ -232,6 +243,7 @@ TcpConnection::Sent TcpConnection::send_records() {
     const ssize_t result = socket_->send({&part, 1}, follows);
     const Sent outcome = result < 0 ? on_send_error(static_cast<int>(-result)) : Sent::kAll;
     const std::size_t sent = result < 0 ? 0 : static_cast<std::size_t>(result);
+    machine_.count_send(sent);
     count_sent_records(sent);
     if (sent == bytes.size()) {
         std::vector<std::byte>().swap(records.unsent);
@@ -276,6 +288,7 @@ std::span<const std::byte> TcpConnection::encrypt_frames() {
         left = left.subspan(sealed_bytes);
         records_->made.push_back(
             {.bytes_left = label.size() + sealed_bytes, .plain_bytes = record_bytes});
+        machine_.count_encrypted(record_bytes);
         part_count = 0;
         record_bytes = 0;
     };
@@ -324,8 +337,9 @@ void TcpConnection::take_sent(std::size_t bytes) {
 // -- receiving --
 
 bool TcpConnection::receive() {
+    const WantsWork& place = *this;
     bool is_empty = false;
-    for (int i = 0; i < kReceivesPerTurn && !is_empty && machine_.work_.may_go_on(*this); ++i) {
+    for (int i = 0; i < kReceivesPerTurn && !is_empty && machine_.work_.may_go_on(place); ++i) {
         if (!receive_once(is_empty)) return false;
         if (state_ == State::kEnded) return true;
         count_incomplete();
@@ -456,7 +470,8 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
 void TcpConnection::trust_peer(const std::string& principal) {
     is_trusted_ = true;
     IncompleteMessage::belongs_to(principal);
-    HasWork::belongs_to(principal);
+    WantsWork::belongs_to(principal);
+    WantsFlush::belongs_to(principal);
 }
 
 void TcpConnection::encrypt(const Keys& keys) {
@@ -482,14 +497,19 @@ void TcpConnection::work() {
     if (!complete_done()) return;
     if (ending_) {
         const Ending ending = *std::exchange(ending_, {});
+        machine_.count_end();
         user_.on_closed(ending.why, ending.words);
     }
 }
 
 bool TcpConnection::complete_done() {
     TcpMachine& machine = machine_;
-    // Completes the operations that are in the list now; a completion may start others.
-    for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
+    const WantsWork& place = *this;
+    // At most the operations that are in the list now; a completion may start others.
+    const std::size_t present = done_.size();
+    for (std::size_t i = 0; i < present && !done_.empty(); ++i) {
+        if (i >= kCompletionsAtLeast && !machine.work_.may_go_on(place)) break;
+        machine.count_completion();
         TransferOp& op = *done_.front();
         done_.pop_front();
         --in_flight_;
@@ -505,7 +525,7 @@ bool TcpConnection::complete_done() {
 void TcpConnection::end(const Error& why) {
     state_ = State::kEnded;
     if (socket_ != nullptr) std::exchange(socket_, nullptr)->end();
-    static_cast<HasFrames&>(*this).unlink();
+    WantsFlush::withdraw();
     for (const OutFrame& frame : frames_) {
         if (frame.op != nullptr) finish(*frame.op, std::unexpected(why));
     }

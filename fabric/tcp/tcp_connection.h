@@ -16,15 +16,22 @@ namespace fopd::fabric {
 
 class TcpMachine;
 
-// The lists of a machine that a connection may be in: all, and those with frames to send at the end
-// of the turn. Those with work for the next poll() are in WorkTurns.
+// The places of a connection in its machine: among all; among those with work for the next poll();
+// and among those with frames to send at the end of the turn.
 class InMachine : public core::ListNode {};
-class HasFrames : public core::ListNode {};
+class WantsWork : public HasWork {
+public:
+    using HasWork::HasWork;
+};
+class WantsFlush : public HasWork {
+public:
+    using HasWork::HasWork;
+};
 
 class TcpConnection final : public Connection,
                             public InMachine,
-                            public HasWork,
-                            public HasFrames,
+                            public WantsWork,
+                            public WantsFlush,
                             public IncompleteMessage,
                             FrameUser,
                             Socket::User {
@@ -97,6 +104,7 @@ private:
     // Receives, and calls the user back for the events since the last call. The connection may be
     // destroyed on return.
     void work();
+    // Sends queued frames, for a limited time. Calls nobody back.
     void flush();
     // Stops using opened memory: pending answers send zeros instead, and data that arrive for it
     // are skipped.
@@ -145,7 +153,7 @@ private:
     // Counts the memory for an incomplete message, which the machine limits.
     void count_incomplete();
     void finish(TransferOp& op, const Result<void>& result);
-    // Calls the completions that are due; false if the connection may be gone.
+    // Calls completions that are due, for a limited time; false if the connection may be gone.
     bool complete_done();
     // Fails all operations in flight and ends the socket.
     void end(const Error& why);

@@ -17,11 +17,6 @@ constexpr std::size_t kArrivalsBytes = 256U << 10;
 constexpr Error kTooManyIncomplete{.code = Errc::kNoSpace,
                                    .context = "too many messages are incomplete"};
 
-template <typename Place>
-void take_all(core::IntrusiveList<Place>& from, core::IntrusiveList<Place>& to) {
-    while (Place* each = from.pop_front()) to.push_back(*each);
-}
-
 }  // namespace
 
 TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const MachineOptions& options,
@@ -125,12 +120,13 @@ std::unique_ptr<Connection> TcpMachine::accept(std::unique_ptr<ConnectionRequest
 // -- the turn --
 
 bool TcpMachine::poll() {
-    bool found = !sockets_.closed.empty();
+    // A reactor that spins must not go on while there is something left to send.
+    bool found = !sockets_.closed.empty() || !sending_.empty();
     sockets_.close_some();
     if (sockets_.count == 0) sockets_gone_.wake_all();
     work_.begin_turn();
     while (HasWork* const each = work_.next()) {
-        at_work_ = &static_cast<TcpConnection&>(*each);
+        at_work_ = &static_cast<TcpConnection&>(static_cast<WantsWork&>(*each));
         at_work_->work();
         at_work_ = nullptr;
         work_.add_cost(kCostOfWork);
@@ -154,9 +150,12 @@ void TcpMachine::limit_incomplete() {
 }
 
 void TcpMachine::end_of_turn() {
-    core::IntrusiveList<HasFrames> present;
-    take_all(with_frames_, present);
-    while (HasFrames* each = present.pop_front()) static_cast<TcpConnection&>(*each).flush();
+    sending_.begin_turn();
+    while (HasWork* const each = sending_.next()) {
+        static_cast<TcpConnection&>(static_cast<WantsFlush&>(*each)).flush();
+        sending_.end_service();
+    }
+    // Connections that are left are served in the next turn, for which the reactor does not sleep.
     if (sleep_max() == Duration{0}) want_turn();
 }
 
@@ -169,7 +168,7 @@ void TcpMachine::deliver(std::span<const std::byte> message) {
 }
 
 Duration TcpMachine::sleep_max() {
-    const bool is_idle = work_.empty() && with_frames_.empty() && sockets_.closed.empty();
+    const bool is_idle = work_.empty() && sending_.empty() && sockets_.closed.empty();
     return is_idle ? Duration::max() : Duration{0};
 }
 

@@ -49,11 +49,22 @@ private:
     }
     // Counts bytes that went through a parser, and bytes that went directly to their target.
     void count_received(std::size_t parsed, std::size_t direct) {
-        work_.add_cost(parsed + direct / kDirectPerParsed);
+        work_.add_cost(parsed + direct / kCopiedPerParsed);
     }
     // Counts received encrypted bytes, in which `begun` records and frames began.
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
-        work_.add_cost(begun * kCostOfBeginning + bytes / kDecryptedPerParsed);
+        work_.add_cost(begun * kCostOfBeginning + bytes / kCipheredPerParsed);
+    }
+    // Counts what the user does in a call back.
+    void count_completion() { work_.add_cost(kCostOfCompletion); }
+    void count_end() { work_.add_cost(kCostOfEnd); }
+    // Counts a system call that sent so many bytes.
+    void count_send(std::size_t bytes) {
+        sending_.add_cost(kCostOfWork + bytes / kCopiedPerParsed);
+    }
+    // Counts the frames that were encrypted in one record. Sending the record is counted apart.
+    void count_encrypted(std::size_t bytes) {
+        sending_.add_cost(kCostOfBeginning + bytes / kCipheredPerParsed);
     }
     // Zeros to send in place of memory that must not be used any more. They take address space, but
     // no memory. Returns fewer than `count` if the system gives none. REQUIRES: count <=
@@ -74,14 +85,19 @@ private:
         WakeUp() : Timer([](core::Timer&) {}) {}
     };
 
-    // Parsing one byte costs as much as receiving this many directly into their target.
-    static constexpr std::size_t kDirectPerParsed = 16;
+    // Parsing one byte costs as much as receiving this many directly into their target, or sending
+    // this many.
+    static constexpr std::size_t kCopiedPerParsed = 16;
     // The cost of a connection with work, even if nothing arrives, because of its system calls:
-    // thousands may end at once.
+    // thousands may end at once. Also the cost of a call that sends.
     static constexpr std::size_t kCostOfWork = 512;
-    // Decrypting costs less for each byte, and more for each record, however small.
-    static constexpr std::size_t kDecryptedPerParsed = 4;
+    // Decrypting and encrypting cost less for each byte, and more for each record, however small.
+    static constexpr std::size_t kCipheredPerParsed = 4;
     static constexpr std::size_t kCostOfBeginning = 64;
+    // The user of an operation goes on when it completes; that of a connection gives up all that it
+    // has for the connection when it ends.
+    static constexpr std::size_t kCostOfCompletion = 128;
+    static constexpr std::size_t kCostOfEnd = 4U << 10;
     // The most bytes of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 
@@ -101,7 +117,7 @@ private:
     std::span<std::byte> zeros_;
     OpenedMemory opened_;
     WorkTurns work_;
-    core::IntrusiveList<HasFrames> with_frames_;
+    WorkTurns sending_;  // The work here is sending, at the end of a turn.
     IncompleteMessages incomplete_;
     // The connection whose work() runs; null if it was destroyed meanwhile.
     TcpConnection* at_work_ = nullptr;

@@ -10,8 +10,8 @@ namespace fopd::fabric {
 
 class HasWork;
 
-// The connections of a machine that have work, and the order in which they are served. The
-// principals of the peers take turns, and so do the connections of a principal: with many
+// The connections of a machine that have work of one kind, and the order in which they are served.
+// The principals of the peers take turns, and so do the connections of a principal: with many
 // connections a principal has no more of a turn than with one. Peers that have not authenticated
 // are one principal. Pure: the machine serves the connections.
 //
@@ -38,7 +38,7 @@ public:
     HasWork* next();
     // Serving the connection has cost so much, in addition.
     void add_cost(std::size_t cost);
-    // Whether the connection that is being served may receive more.
+    // Whether the connection that is being served may do more.
     bool may_go_on(const HasWork& served) const;
     // The connection was served, and may be gone.
     void end_service();
@@ -77,10 +77,11 @@ public:
     void belongs_to(const std::string& principal);
     // The connection has work. REQUIRES: not linked.
     void join();
-
-private:
+    // The connection has no work any more. Idempotent. Used instead of unlink(), which would leave
+    // the connection counted.
     void withdraw();
 
+private:
     WorkTurns& turns_;
     WorkTurns::Line* line_;
     WorkTurns::Lines::iterator principal_ = turns_.of_principals_.end();  // end(): a stranger.

@@ -1,7 +1,10 @@
 // Goal: simulated sockets do what the kernel's do, and what is done to their links.
 // Method: `tcp` over them, in virtual time.
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/fabric/transport_kinds.h"
 
@@ -30,6 +33,28 @@ public:
     MemSockets& sockets() { return static_cast<SimulatedTcp&>(transport()).sockets(); }
     // Lets time pass: longer than any delay.
     void pass(Duration span = 1s) { world()->run_for(span); }
+};
+
+// Counts calls, and how many of them came in one turn of a reactor at most.
+class CallsOfTurns {
+public:
+    explicit CallsOfTurns(Process& process) : process_(process) {}
+
+    void note() {
+        const std::uint64_t turn = process_.loop().reactor().stats().turns.get();
+        if (turn != turn_) of_turn_ = 0;
+        turn_ = turn;
+        ++count;
+        most = std::max(most, ++of_turn_);
+    }
+
+    std::size_t count = 0;
+    std::size_t most = 0;
+
+private:
+    Process& process_;
+    std::uint64_t turn_ = 0;
+    std::size_t of_turn_ = 0;
 };
 
 }  // namespace
@@ -201,6 +226,43 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     REQUIRE(give_up(last, later));
     stage.client().loop().resume();
     for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
+}
+
+TEST_CASE("fabric tcp: many operations that end at once complete in several turns", "[fabric]") {
+    constexpr std::size_t kOps = 6000;
+    SocketStage stage;
+    const Pair pair = stage.connect();
+    Memory& memory = stage.server().memory("x");
+    CallsOfTurns calls(stage.server());
+    for (std::size_t i = 0; i < kOps; ++i) {
+        pair.server.send(memory).then = [&calls] { calls.note(); };
+    }
+
+    pair.server.close();
+
+    REQUIRE(stage.server().wait([&] { return pair.server.idle(); }));
+    REQUIRE(calls.count == kOps);
+    REQUIRE(calls.most <= kOps / 2);
+    REQUIRE(std::ranges::all_of(pair.server.ops, &Op::failed));
+}
+
+TEST_CASE("fabric tcp: the ends of many connections are told in several turns", "[fabric]") {
+    constexpr std::size_t kConnections = 300;
+    SocketStage stage;
+    CallsOfTurns calls(stage.server());
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < kConnections; ++i) {
+        pairs.push_back(stage.connect());
+        pairs.back().server.when_closed = [&calls] { calls.note(); };
+    }
+    stage.server().loop().pause();
+
+    for (const Pair& each : pairs) each.client.close();
+    stage.pass();
+    stage.server().loop().resume();
+
+    REQUIRE(stage.server().wait([&] { return calls.count == kConnections; }));
+    REQUIRE(calls.most <= 80);
 }
 
 TEST_CASE("fabric mem sockets: the seed cuts the streams into parts", "[fabric]") {

@@ -172,4 +172,29 @@ TEST_CASE("fabric turns: a connection may be gone when it was served, and its pr
     turns.end_service();
 }
 
+TEST_CASE("fabric turns: a connection that has no work any more is neither served nor counted",
+          "[fabric]") {
+    WorkTurns turns;
+    HasWork first(turns);
+    HasWork second(turns);
+    first.belongs_to("ann");
+    second.belongs_to("bob");
+    first.join();
+    second.join();
+    turns.begin_turn();
+
+    first.withdraw();
+    first.withdraw();
+
+    REQUIRE(turns.next() == &second);
+    CHECK(turns.empty());
+    CHECK(turns.may_go_on(second));
+    turns.end_service();
+    CHECK(turns.next() == nullptr);
+    first.join();
+    turns.begin_turn();
+    REQUIRE(turns.next() == &first);
+    turns.end_service();
+}
+
 }  // namespace fopd::fabric::testing::work_turns_test
