@@ -465,7 +465,7 @@ class ObjectsTest(StorageTestCase):
         for mode in ("8", "1000", "", "-1", "0x1", "u+r", "777777777777"):
             with self.subTest(mode):
                 self.refused(USAGE, ["mode"], "chmod", "--", mode, "a")
-        self.refused(USAGE, ["nobody is named"], "chown", "", "a")
+        self.refused(USAGE, ["must name an owner or a group"], "chown", "", "a")
         self.refused(USAGE, ['the owner "ooo'], "chown", "o" * 65, "a")
         bob = self.key_for("bob", "read,write")
         self.refused(NOT_ALLOWED, ["chmod: a: "], "chmod", "666", "a", *bob)

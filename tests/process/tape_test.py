@@ -281,7 +281,8 @@ class TapeTest(TapeTestCase):
         for verb in (["get", "a", "-", *COLD], ["load", medium, drive]):
             with self.subTest(verb=verb[0]):
                 self.start_with(timing=real, drain=soon)
-                wait_until(lambda: len(self.media()) == 8, "the library is open")
+                wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
+                self.assertEqual(len(self.media()), 8)
                 self.start_ctl(*verb)
                 wait_until(lambda: "exchanging" in {each["state"] for each in self.daemon.ask("GET", "/v1/media")[1]["drives"]},
                            "a drive loads the cartridge")
@@ -320,7 +321,7 @@ class TapeTest(TapeTestCase):
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
         self.ctl("sync", "--pool", "fast")
-        self.refused(TRY_LATER, ["release: a: "], "release", "a")
+        self.refused(NOT_FOUND, ["release: a: the object's pool is not a tape pool"], "release", "a")
         self.assertEqual(self.get("a"), b"abc")
 
 
