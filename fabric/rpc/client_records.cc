@@ -34,6 +34,11 @@ bool may_have_first(std::uint64_t of_all, std::uint64_t max) {
     return of_all < max + max / 2;
 }
 
+// Whether a principal that uses `own` of the `of_all` in use may take one more, or a first one.
+bool may_take(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
+    return own == 0 ? may_have_first(of_all, max) : may_have_more(own, of_all, max);
+}
+
 std::size_t place_of(std::uint64_t request) {
     return request % fop::kRequestPlaces;
 }
@@ -123,8 +128,8 @@ void ClientRecords::leave(ClientRecord& client, const ClientLine& line, Instant 
 void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
     if (client.linked() == is_idle) return;
     PrincipalShare& share = client.share_;
-    by_idle_.erase({share.idle_count, share.name});
-    by_idle_bytes_.erase({share.idle_bytes, share.name});
+    by_idle_.erase(&share);
+    by_idle_bytes_.erase(&share);
     if (is_idle) {
         share.idle.push_back(client);
         ++share.idle_count;
@@ -136,11 +141,11 @@ void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
         --idle_count_;
         share.idle_bytes -= client.bytes_;
     }
-    if (share.idle_count > 0) by_idle_.insert({share.idle_count, share.name});
-    if (share.idle_bytes > 0) by_idle_bytes_.insert({share.idle_bytes, share.name});
+    if (share.idle_count > 0) by_idle_.insert(&share);
+    if (share.idle_bytes > 0) by_idle_bytes_.insert(&share);
     // The principal with the most idle clients loses one.
     while (idle_count_ > limits_.idle_max) {
-        forget(shares_.at(std::prev(by_idle_.end())->second).idle.front());
+        forget((*std::prev(by_idle_.end()))->idle.front());
     }
 }
 
@@ -222,7 +227,7 @@ bool ClientRecords::make_room(PrincipalShare& share) {
 // The principal whose longest idle client is forgotten. Null: nobody has any for this one.
 PrincipalShare* ClientRecords::who_gives_room(PrincipalShare& to) {
     if (!by_idle_bytes_.empty()) {
-        PrincipalShare& most = shares_.at(std::prev(by_idle_bytes_.end())->second);
+        PrincipalShare& most = **std::prev(by_idle_bytes_.end());
         if (most.reply_bytes > to.reply_bytes) return &most;
     }
     return to.idle_count > 0 ? &to : nullptr;
@@ -339,9 +344,7 @@ bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
 }
 
 bool ClientRecords::may_take_unsent(const PrincipalShare& share) const {
-    const std::uint64_t max = limits_.unsent_bytes_max;
-    return share.unsent_bytes == 0 ? may_have_first(unsent_bytes_, max)
-                                   : may_have_more(share.unsent_bytes, unsent_bytes_, max);
+    return may_take(share.unsent_bytes, unsent_bytes_, limits_.unsent_bytes_max);
 }
 
 // A principal that has replies which wait gives up its own.
@@ -377,9 +380,7 @@ void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& s
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {
-    const std::uint64_t max = limits_.request_bytes_max;
-    return share.request_bytes == 0 ? may_have_first(request_bytes_, max)
-                                    : may_have_more(share.request_bytes, request_bytes_, max);
+    return may_take(share.request_bytes, request_bytes_, limits_.request_bytes_max);
 }
 
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {

@@ -265,19 +265,19 @@ private:
     std::string sweep_from_;  // The name of the share that forget_old() goes on with.
     std::map<std::string, PrincipalShare> shares_;
     std::map<Key, std::unique_ptr<ClientRecord>> clients_;
-    // The number of idle clients and the name of each principal that has any; the most idle clients
-    // last.
-    std::set<std::pair<std::uint32_t, std::string>> by_idle_;
-    // As by_idle_, with the bytes that are kept for idle clients.
-    std::set<std::pair<std::uint64_t, std::string>> by_idle_bytes_;
-    // The principals for which replies wait; the one with the most bytes last.
-    struct FewerUnsent {
+    // The principals of which a member is above 0; the one with the most last. REQUIRES: a
+    // principal is taken out before its member changes.
+    template <auto kMember>
+    struct HasLess {
         bool operator()(const PrincipalShare* one, const PrincipalShare* other) const {
-            return std::tie(one->unsent_bytes, one->name) <
-                   std::tie(other->unsent_bytes, other->name);
+            return std::tie(one->*kMember, one->name) < std::tie(other->*kMember, other->name);
         }
     };
-    std::set<PrincipalShare*, FewerUnsent> by_unsent_;
+    template <auto kMember>
+    using SharesBy = std::set<PrincipalShare*, HasLess<kMember>>;
+    SharesBy<&PrincipalShare::idle_count> by_idle_;
+    SharesBy<&PrincipalShare::idle_bytes> by_idle_bytes_;
+    SharesBy<&PrincipalShare::unsent_bytes> by_unsent_;
     // Clients without a session that have fops that run, the longest absent first.
     core::IntrusiveList<AbsentClient> absent_;
     core::IntrusiveList<AbsentClient> lost_;  // The ones whose fops are abandoned now.

@@ -136,10 +136,16 @@ void Server::Incoming::let_go_if_idle() {
 
 void Server::Incoming::abandon() {
     if (cancelling_) return;
+    [[maybe_unused]] const bool is_released = is_released_by_cancel();
+}
+
+bool Server::Incoming::is_released_by_cancel() {
     cancelling_ = true;
     cancel_->cancel();
     cancelling_ = false;
-    if (replied_) server_.release(*this);
+    if (!replied_) return false;
+    server_.release(*this);
+    return true;
 }
 
 void Server::Incoming::reply(const fop::Reply& given) {

@@ -71,6 +71,9 @@ private:
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                                 core::Buffer buffer);
+    // Cancels the fop. True: it was answered within this call, and is released.
+    // REQUIRES: it is not being cancelled.
+    bool is_released_by_cancel();
     // If the client has given up the fop and no transfer is in flight: tells the client that its
     // memory is no longer in use.
     void let_go_if_idle();

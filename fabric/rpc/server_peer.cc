@@ -159,11 +159,7 @@ void Server::Peer::on_cancelled(Session& session_now, std::span<const std::uint6
 void Server::Peer::give_up(Incoming& incoming) {
     if (incoming.cancelling_ || incoming.is_given_up_) return;
     incoming.is_given_up_ = true;
-    incoming.cancelling_ = true;
-    incoming.cancel_source().cancel();
-    incoming.cancelling_ = false;
-    if (incoming.replied_) return server_.release(incoming);
-    incoming.let_go_if_idle();
+    if (!incoming.is_released_by_cancel()) incoming.let_go_if_idle();
 }
 
 void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
