@@ -7,6 +7,13 @@ namespace fopd::library {
 
 using devices::LibraryElement;
 
+namespace {
+
+constexpr Error kMovedOther{.code = Errc::kIo,
+                            .context = "the changer has moved another cartridge"};
+
+}  // namespace
+
 // The changer does one thing at a time.
 class Robot::Turn {
 public:
@@ -164,7 +171,7 @@ Task<Result<std::uint32_t>> Robot::get_out(std::string barcode, std::uint32_t to
     const LibraryElement* const free = free_element(LibraryElement::Kind::kStorage);
     const std::uint32_t where = free == nullptr ? to : free->address;
     const std::uint32_t source = from->address;
-    const auto moved = co_await move(source, where);
+    const auto moved = co_await parts_.changer.move(source, where);
     // A failed move may have moved it, so that only an inventory tells.
     const auto looked = co_await look_now();
     if (!looked) co_return std::unexpected(looked.error());
@@ -177,8 +184,7 @@ Task<Result<std::uint32_t>> Robot::get_out(std::string barcode, std::uint32_t to
                   .context = "the cartridge is in a drive that is down, and stays there"});
     }
     if (!moved) co_return std::unexpected(moved.error());
-    co_return std::unexpected(
-        Error{.code = Errc::kIo, .context = "the changer has moved another cartridge"});
+    co_return std::unexpected(kMovedOther);
 }
 
 // Of a wrong cartridge, the label would be compared with the record of the wanted one, which would
@@ -230,8 +236,7 @@ Task<Result<void>> Robot::put_away_now(std::string drive_serial) {
     if (!moved) co_return moved;
     const LibraryElement* const left = drive_element(drive_serial);
     if (left != nullptr && left->full) {
-        co_return std::unexpected(
-            Error{.code = Errc::kIo, .context = "the changer has moved another cartridge"});
+        co_return std::unexpected(kMovedOther);
     }
     co_return Result<void>{};
 }
@@ -282,8 +287,7 @@ Task<Result<void>> Robot::take_out(std::string barcode) {
     }
     const auto moved = co_await move((*from)->address, to->address);
     if (moved && !is_outside(barcode)) {
-        co_return std::unexpected(
-            Error{.code = Errc::kIo, .context = "the changer has moved another cartridge"});
+        co_return std::unexpected(kMovedOther);
     }
     co_return moved;
 }
