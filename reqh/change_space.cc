@@ -25,9 +25,7 @@ Granted<> ChangeSpace::check_beside_uploads(objects::PoolId pool, std::uint64_t 
     if (!has_tapes(pool)) return {};
     const store::SpaceUse space = fop_.volume().space_use();
     const std::uint64_t kept = fop_.home().uploads().kept_from_others(space, fop_.reactor().now());
-    if (kept == 0 || blocks + kept <= space.room_blocks()) return {};
-    wanted_free_blocks_ = std::min(blocks + kept, space.data_blocks());
-    return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
+    return kept == 0 ? Granted<>{} : check_beside(blocks, kept, space);
 }
 
 Granted<> ChangeSpace::begin_upload(objects::PoolOwner whose, store::Fid fid,
@@ -98,12 +96,20 @@ Granted<> ChangeSpace::check_upload(const UploadPart& part) {
         uploads.make_way(part.fid, refused_part, space)) {
         others = uploads.needed_before(part.fid, space, now);
     }
-    if (part.blocks + others <= space.room_blocks()) return {};
-    wanted_free_blocks_ = std::min(part.blocks + others, space.data_blocks());
+    return check_beside(part.blocks, others, space);
+}
+
+Granted<> ChangeSpace::check_beside(std::uint64_t blocks, std::uint64_t others,
+                                    const store::SpaceUse& space) {
+    if (blocks + others <= space.room_blocks()) return {};
+    wanted_free_blocks_ = std::min(blocks + others, space.data_blocks());
     return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
 }
 
 Granted<> ChangeSpace::check_quota_of_holes(const UploadPart& part) {
+    // If the whole range fits the quota, its holes need not be counted.
+    const auto whole = fop_.home().use().check(*part.owner, {.blocks = part.range.count});
+    if (whole == objects::DiskUse::Verdict::kTaken) return {};
     // An extent has a block at least, and a write has few blocks.
     const auto there = fop_.volume().map().count(part.fid, part.range,
                                                  static_cast<std::uint32_t>(part.range.count) + 1);
@@ -113,9 +119,10 @@ Granted<> ChangeSpace::check_quota_of_holes(const UploadPart& part) {
 }
 
 bool ChangeSpace::has_tapes(objects::PoolId pool) const {
-    const objects::LayoutPool* const found = fop_.stores().layout().find_pool(pool);
     const library::LibraryDoor* const door = fop_.origin().library;
-    return found != nullptr && found->is_on_tape() && door != nullptr && door->service != nullptr;
+    if (door == nullptr || door->service == nullptr) return false;
+    const objects::LayoutPool* const found = fop_.stores().layout().find_pool(pool);
+    return found != nullptr && found->is_on_tape();
 }
 
 // The reason depends on whether the space can ever become free: data larger than the disk never

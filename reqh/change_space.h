@@ -86,6 +86,9 @@ private:
     bool has_tapes(objects::PoolId pool) const;
     Task<Granted<>> expect_rest_of(UploadPart part);
     Granted<> check_upload(const UploadPart& part);
+    // Whether the blocks fit beside those that others need. kStagingFull.
+    Granted<> check_beside(std::uint64_t blocks, std::uint64_t others,
+                           const store::SpaceUse& space);
     Granted<> check_quota_of_holes(const UploadPart& part);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
