@@ -64,16 +64,12 @@ std::size_t width_of(const std::string& text) {
 // be in texts, where an escape stands for the same character.
 // REQUIRES: core::is_utf8(json).
 std::string without_controls(std::string_view json) {
-    constexpr std::string_view kHexDigits = "0123456789abcdef";
     std::string safe;
     while (!json.empty()) {
         const auto character = core::decode_utf8(json);
         ENSURE(character.has_value());
-        if (const char32_t code_point = character->code_point; core::is_control(code_point)) {
-            safe += "\\u";
-            for (const unsigned shift : {12U, 8U, 4U, 0U}) {
-                safe += kHexDigits[code_point >> shift & 0xfU];
-            }
+        if (core::is_control(character->code_point)) {
+            core::append_json_escape(safe, character->code_point);
         } else {
             safe += json.substr(0, character->size_bytes);
         }

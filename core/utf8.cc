@@ -52,6 +52,12 @@ bool has_control(std::string_view text) {
     return false;
 }
 
+void append_json_escape(std::string& out, char32_t code_point) {
+    constexpr std::string_view kHexDigits = "0123456789abcdef";
+    out += "\\u";
+    for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kHexDigits[code_point >> shift & 0xfU];
+}
+
 std::size_t count_characters(std::string_view text) {
     std::size_t count = 0;
     for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0U) != 0x80 ? 1 : 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace fopd::core {
@@ -24,6 +25,9 @@ bool is_control(char32_t code_point);
 
 // REQUIRES: is_utf8(text).
 bool has_control(std::string_view text);
+
+// Appends the character as JSON escapes it: \uXXXX. REQUIRES: code_point < 0x10000.
+void append_json_escape(std::string& out, char32_t code_point);
 
 // The number of characters. REQUIRES: is_utf8(text).
 std::size_t count_characters(std::string_view text);

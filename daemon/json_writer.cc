@@ -9,17 +9,6 @@
 
 namespace fopd::daemon {
 
-namespace {
-
-// REQUIRES: code_point < 0x10000.
-void append_unicode_escape(std::string& out, char32_t code_point) {
-    constexpr std::string_view kHexDigits = "0123456789abcdef";
-    out += "\\u";
-    for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kHexDigits[code_point >> shift & 0xfU];
-}
-
-}  // namespace
-
 void append_json_string(std::string& out, std::string_view text) {
     out += '"';
     while (!text.empty()) {
@@ -32,7 +21,7 @@ void append_json_string(std::string& out, std::string_view text) {
             out += '\\';
             out += text[0];
         } else if (core::is_control(character->code_point)) {
-            append_unicode_escape(out, character->code_point);
+            core::append_json_escape(out, character->code_point);
         } else {
             out += text.substr(0, length);
         }
