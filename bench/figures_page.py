@@ -14,6 +14,8 @@ import platform
 import subprocess
 import sys
 
+from objects import processor
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLOURS = ("#7f7f7f", "#1f77b4", "#2ca02c", "#ff7f0e", "#d62728")
 WIDTH, HEIGHT = 640, 360
@@ -130,9 +132,7 @@ def filled(page, experiments, figures, folder):
 
 def machine():
     """The processor and the kernel that figures in real time belong to."""
-    processor = next((line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                      if line.startswith("model name")), platform.machine())
-    return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}."
+    return f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}."
 
 
 def fill(description, command, page, experiments):

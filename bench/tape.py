@@ -29,16 +29,10 @@ import tempfile
 import time
 
 import peers
+from objects import processor
 
 MIB = 1 << 20
 POOL = ("--pool", "cold")
-
-
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 class Daemon:
@@ -179,9 +173,7 @@ def main():
     parser.add_argument("--waiting", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=5)
     asked = parser.parse_args()
-    with contextlib.ExitStack() as text:
-        if asked.json:
-            text.enter_context(contextlib.redirect_stdout(sys.stderr))
+    with contextlib.redirect_stdout(sys.stderr if asked.json else sys.stdout):
         result = measure(asked)
     if asked.json:
         print(json.dumps(result))

@@ -4,14 +4,14 @@
 import re
 import sys
 import unittest
-import xml.etree.ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from figures_page import HEIGHT, WIDTH, filled  # noqa: E402
+from figures_page import filled  # noqa: E402
 from io_sched_page import EXPERIMENTS  # noqa: E402
+from plots import check_within_frame  # noqa: E402
 
 
 class Figures(dict):
@@ -53,12 +53,7 @@ class IoSchedPageTest(unittest.TestCase):
 
     def test_plots_are_drawings_within_their_frame(self):
         _, plots = filled(page_text(), EXPERIMENTS, Figures(), "performance")
-        for name, drawn in plots.items():
-            with self.subTest(name):
-                root = xml.etree.ElementTree.fromstring(drawn)
-                for each in root.iter("{http://www.w3.org/2000/svg}circle"):
-                    self.assertTrue(0 <= float(each.get("cx")) <= WIDTH)
-                    self.assertTrue(0 <= float(each.get("cy")) <= HEIGHT)
+        check_within_frame(self, plots)
 
     def test_a_page_without_the_places_is_refused(self):
         with self.assertRaises(SystemExit):

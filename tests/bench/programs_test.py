@@ -1,6 +1,7 @@
 """The programs of bench/ in Python run to their end, called as docs/measurements.md calls them, with less to measure. What they find is
 not looked at: that a program still starts daemons, loads them and reads their answers is all that so short a run can say."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -36,6 +37,8 @@ class BenchProgramsTest(unittest.TestCase):
                 words = shlex.split(f"{command} {more.format(bin=programs)}")
                 done = subprocess.run([sys.executable, "-B", *words], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                if "--json" in words:
+                    json.loads(done.stdout)  # One document, and nothing else.
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ START = "fopd --dev >>fopd.log 2>&1 & fopd=$!"
 NEW_DISK = "echo \"  - { name: d2, path: '$PWD/node/d2.img', size: 1GiB, thin: true, pool: fast }\" >>node/fopd.yaml"
 LOSE_D1 = "end; mv node/d1.img lost.img; begin"
 
+BY_PAGES = Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log")
+
 # On each page that has them.
 COMMON = {
     "fopctl bench": Run("fopctl bench --op write --seconds 0.1"),
@@ -62,8 +64,8 @@ COMMON = {
     "fopctl trace 5f3a-17": Run(status=66),
     "fopctl trace FOP": Run("fopctl trace 5f3a-17", status=66),
     "fopd --check-store": Run("end; fopd --check-store && begin"),
-    "fopd --dev": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
-    "fopd --dev DIR": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
+    "fopd --dev": BY_PAGES,
+    "fopd --dev DIR": BY_PAGES,
     "fopd --restore-store": PART,
     "fopd --restore-store FILE": Run("end; rm node/data/slots; fopd --restore-store backup.file && begin"),
     "kill -9": PART,
@@ -199,8 +201,8 @@ RUNNING |= {text: Elsewhere(BY_SYSTEMD, text) for text, row in RUNNING.items() i
 TUTORIAL = {
     "fopctl stat photos/1.jpg": Run(before="fopctl put copy photos/1.jpg"),
     "fopctl device add d1": Run("fopctl device add d2", before=NEW_DISK),
-    "fopd --dev node": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
-    "fopd --dev node &": Elsewhere("tests/process/pages_test.py", "fopd --dev node >>fopd.log"),
+    "fopd --dev node": BY_PAGES,
+    "fopd --dev node &": BY_PAGES,
     # With the redirection of the page.
     "fopd --dev node 2>fopd.log &":
         Run("fopd --dev node 2>fopd.log & fopd=$!; until [ -e node/env.sh ] && . node/env.sh && fopctl --quiet status --wait ready; "

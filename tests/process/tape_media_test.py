@@ -343,17 +343,18 @@ class TapeMediaTest(TapeTestCase):
         wait_until(lambda: "changer_failed" not in shown(), "the changer works again")
         self.assertRegex(self.daemon.log(), "fopd.library.changer_works")
 
+    def set_word(self, medium, key, value):
+        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
+        lines = [each for each in text.read_text().splitlines() if not each.startswith(f"{key}:")]
+        text.write_text("\n".join([*lines, f"{key}: {value}", ""]))
+
     def protect(self, medium, answer):
         """As somebody who moves the tab of the cartridge."""
-        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
-        lines = [each for each in text.read_text().splitlines() if not each.startswith("write_protected:")]
-        text.write_text("\n".join([*lines, f"write_protected: {answer}", ""]))
+        self.set_word(medium, "write_protected", answer)
 
     def number(self, medium, serial):
         """As if a cartridge with this number in its memory had the place, the label and the data of another one."""
-        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
-        lines = [each for each in text.read_text().splitlines() if not each.startswith("serial:")]
-        text.write_text("\n".join([*lines, f"serial: {serial}", ""]))
+        self.set_word(medium, "serial", serial)
 
     def test_a_cartridge_with_another_serial_number(self):
         wait_until(lambda: len(self.media()) == 8, "the library is open")
