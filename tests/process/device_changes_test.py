@@ -292,6 +292,8 @@ class DeviceChangesTest(ProcessTestCase):
         self.ctl("rm", name)
         for number in range(12):
             self.put(f"big-{number}", size=2 * MIB)
+        # By chance, all of these may be on the other disk.
+        self.put_until_on("d1")
         self.ctl("scrub", "d1")
         self.remove("d1", code=REFUSED)
         self.assertIn(self.devices()["d1"]["scrub"]["state"], ("running", "done"))
