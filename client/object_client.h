@@ -181,7 +181,8 @@ public:
 
     // The first session, with any locality of the server. REQUIRES: started.
     fabric::Client& home() { return slots_.home(); }
-    // The bytes of buffered writes that are kept until they are durable. For tests.
+    // The bytes of buffered writes that are kept until they are durable, at most
+    // ObjectClientOptions::held_bytes_max.
     std::uint64_t held_bytes() { return writes_.held().bytes(); }
     std::size_t session_count() const { return slots_.session_count(); }
 

@@ -229,7 +229,8 @@ public:
     std::uint64_t request_bytes() const { return request_bytes_; }
     // The bytes that count against Limits::unsent_bytes_max.
     std::uint64_t unsent_bytes() const { return unsent_bytes_; }
-    // For tests: how many fops acknowledgements have looked at.
+    // How many fops were looked at for acknowledgements. It bounds their cost, which nothing else
+    // shows.
     std::uint64_t looked_at() const { return looked_at_; }
     template <typename Visit>
     void for_each(Visit visit) const {
