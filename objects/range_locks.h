@@ -63,7 +63,7 @@ public:
     RangeLock& operator=(const RangeLock&) = delete;
 
     bool held() const { return state_ == State::kHeld; }
-    // Idempotent.
+    // Releases the lock, or ends the wait for it. Does nothing if there is neither.
     void release();
 
 private:
