@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client/object_call.h"
+#include "fop/hex.h"
 
 namespace fopd::client {
 
@@ -34,7 +35,7 @@ void join_all(std::vector<fop::Range>& ranges) {
 }  // namespace
 
 std::string describe(const LostWrite& lost) {
-    std::string words = "object " + hex_of(lost.fid) + ": the buffered writes to bytes ";
+    std::string words = "object " + fop::to_hex(lost.fid) + ": the buffered writes to bytes ";
     for (std::size_t i = 0; i < std::min(lost.ranges.size(), kRangesShown); ++i) {
         if (i > 0) words += ", ";
         words += lost_write_text(lost.ranges[i]);

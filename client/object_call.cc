@@ -2,7 +2,6 @@
 #include "client/object_call.h"
 
 #include <array>
-#include <cstdio>
 #include <utility>
 
 #include "core/printable.h"
@@ -21,14 +20,6 @@ const fop::Receipt* receipt_in(const Body& body) {
 }
 
 }  // namespace
-
-std::string hex_of(const fop::Fid& fid) {
-    std::array<char, 33> text{};
-    std::snprintf(text.data(), text.size(), "%016llx%016llx",
-                  static_cast<unsigned long long>(fid.high),
-                  static_cast<unsigned long long>(fid.low));
-    return text.data();
-}
 
 std::optional<fop::Fid> parse_fid(std::string_view text) {
     constexpr std::size_t kHalf = 16;

@@ -67,9 +67,7 @@ struct Wait {
     operator core::WaitOptions() const { return {.deadline = deadline, .cancel = cancel}; }
 };
 
-// 32 hexadecimal digits.
-std::string hex_of(const fop::Fid& fid);
-// Nothing: the text has another form, or names no object.
+// Parses the form of fop::to_hex(). Nothing: the text has another form, or names no object.
 std::optional<fop::Fid> parse_fid(std::string_view text);
 
 // Problems that the client itself finds.

@@ -24,7 +24,7 @@ struct ObjectInfo {
     std::uint64_t created_ns = 0;
     std::uint64_t changed_ns = 0;
     std::uint64_t allocated_bytes = 0;
-    std::uint64_t incarnation = 0;  // The current one of its slot.
+    std::uint64_t incarnation = 0;  // The current incarnation of the object's slot.
     std::string owner{};
     std::string group{};
     std::string name{};
@@ -122,7 +122,7 @@ public:
     };
     Task<Outcome<ObjectPage>> list(ListWish wish, Wait wait);
     Task<Outcome<std::vector<PoolSpace>>> statfs(Wait wait);
-    // How many disks of each pool are missing; pools without are left out.
+    // How many disks of each pool are missing. Pools without missing disks are left out.
     Task<Outcome<std::map<std::string, std::uint32_t>>> missing_disks(Wait wait);
     // Whether the disk of the object is missing. Asks the server once.
     Task<Outcome<bool>> is_on_missing_disk(fop::Fid fid, Wait wait);
@@ -130,7 +130,7 @@ public:
         std::string name{};      // Empty: the default pool, which has no disk.
         bool is_staged = false;  // Its objects are on disks of another pool before they go to tape.
     };
-    // An empty name is the default pool.
+    // Asks the server for a pool. An empty name is the default pool.
     Task<Outcome<KnownPool>> known_pool(std::string pool, Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
@@ -181,7 +181,8 @@ public:
 
     // The first session, with any locality of the server. REQUIRES: started.
     fabric::Client& home() { return slots_.home(); }
-    // The bytes of buffered writes that are kept until they are durable. For tests.
+    // The bytes of buffered writes that are kept until they are durable, at most
+    // ObjectClientOptions::held_bytes_max.
     std::uint64_t held_bytes() { return writes_.held().bytes(); }
     std::size_t session_count() const { return slots_.session_count(); }
 

@@ -12,6 +12,7 @@
 #include "client/table.h"
 #include "client/verb.h"
 #include "core/printable.h"
+#include "fop/hex.h"
 
 namespace fopd::client {
 
@@ -53,7 +54,10 @@ nlohmann::ordered_json json_of(const ObjectPage::Entry& entry) {
     nlohmann::ordered_json size = entry.size_bytes;
     nlohmann::ordered_json changed = time_of(entry.changed_ns, Output::kJson);
     if (entry.size_bytes == fop::kSizeUnknown) size = changed = nullptr;
-    return {{"name", entry.name}, {"size", size}, {"changed", changed}, {"fid", hex_of(entry.fid)}};
+    return {{"name", entry.name},
+            {"size", size},
+            {"changed", changed},
+            {"fid", fop::to_hex(entry.fid)}};
 }
 
 std::string line_of(const ObjectPage::Entry& entry, bool is_long) {
@@ -83,7 +87,7 @@ nlohmann::ordered_json json_of(const ObjectInfo& info, const ObjectCopies& copie
     nlohmann::ordered_json pinned;
     if (copies.pinned_until_ns > 0) pinned = time_of(copies.pinned_until_ns, Output::kJson);
     return {{"name", info.name},
-            {"fid", hex_of(info.fid)},
+            {"fid", fop::to_hex(info.fid)},
             {"size", info.size_bytes},
             {"allocated", info.allocated_bytes},
             {"version", info.version},
@@ -120,7 +124,7 @@ std::string page_of(const ObjectInfo& info, const ObjectCopies& copies) {
            "\ngroup      " + core::printable(info.group) + collection + "\nmode       " +
            mode_of(info) + "\ncreated    " + time_of(info.created_ns, Output::kPage) +
            "\nchanged    " + time_of(info.changed_ns, Output::kPage) + "\nfid        " +
-           hex_of(info.fid) + "\n" + tape;
+           fop::to_hex(info.fid) + "\n" + tape;
 }
 
 }  // namespace fopd::client

@@ -55,17 +55,18 @@ std::string journal_text(const FileStamp& stamp) {
 constexpr std::size_t kStampAt = 2;
 
 std::string line_of(const std::string& path, const PutJournal::Stored& stored) {
-    return "stored\t" + hex_of(stored.fid) + "\t" + journal_text(stored.stamp) + "\t" + path + "\n";
+    return "stored\t" + fop::to_hex(stored.fid) + "\t" + journal_text(stored.stamp) + "\t" + path +
+           "\n";
 }
 
 std::string line_of(const std::string& path, const PutJournal::Begun& begun) {
-    return "begun\t" + hex_of(begun.upload.fid) + "\t" + journal_text(begun.stamp) + "\t" +
+    return "begun\t" + fop::to_hex(begun.upload.fid) + "\t" + journal_text(begun.stamp) + "\t" +
            std::to_string(begun.upload.window_bytes) + "\t" + begun.group + "\t" +
            (begun.collection.empty() ? "" : begun.collection + "\t") + path + "\n";
 }
 
 std::string line_of(const fop::Fid& fid, const UploadedWindow& window) {
-    return "sent\t" + hex_of(fid) + "\t" + std::to_string(window.index) + "\t" +
+    return "sent\t" + fop::to_hex(fid) + "\t" + std::to_string(window.index) + "\t" +
            std::to_string(window.incarnation) + "\n";
 }
 

@@ -35,8 +35,8 @@ public:
         bool is_seen = false;  // Whether the file was looked for with find().
     };
 
-    // kRead changes nothing; a missing file is an empty journal. One that another program writes to
-    // is not opened for writing. The error is for people, and names the file.
+    // With kRead the file is not changed, and a missing file is an empty journal. kWrite fails
+    // while another program writes to the journal. The error is for people, and names the file.
     enum class Access : std::uint8_t { kRead, kWrite };
     static std::expected<std::unique_ptr<PutJournal>, std::string> open(const std::string& path,
                                                                         Access access);
@@ -49,8 +49,8 @@ public:
     void add(const std::string& path, const Stored& stored);
     void add_upload(const std::string& path, Begun begun);
     void add_sent(const fop::Fid& fid, UploadedWindow window);
-    // Every file of the directory was looked for with find() or added: forgets the others, also
-    // their uploads.
+    // Forgets all files that were neither looked for with find() nor added, and their uploads.
+    // REQUIRES: that was done for every file of the directory.
     void forget_others();
 
 private:
@@ -69,21 +69,21 @@ private:
     std::string text() const;
 
     const std::string path_;
-    core::OwnedFd file_;  // Locked; -1: nothing is written, or not any more.
+    core::OwnedFd file_;  // Locked. -1: opened with kRead, or writing has failed.
     std::unordered_map<std::string, Known> known_;
     std::map<std::string, Begun> uploads_;
     std::map<fop::Fid, std::string> paths_;  // Of the uploads.
     std::uint64_t line_count_ = 0;
 };
 
-// The journal of a directory whose files are stored below a prefix; empty: the environment names no
-// directory for it.
+// A directory whose files are stored below a prefix in a pool of a server.
 struct PutTarget {
     std::string server{};
     std::string pool{};
     std::string prefix{};
     std::string directory{};
 };
+// The path of the target's journal. Empty: the environment names no directory for journals.
 std::string journal_path(const PutTarget& target);
 // Makes the directories of journal_path(). Returns 0 or an errno.
 int make_journal_directory(const std::string& path);

@@ -8,10 +8,11 @@
 
 namespace fopd::client {
 
-// The words of a line, as a shell divides and unquotes them: blanks between; '...' is as it is; in
-// "..." a backslash stands before " and \\; elsewhere it stands before any character; # at the
-// beginning of a word begins a comment. Nothing is replaced: $ and * are ordinary. The error is the
-// reason.
+// Divides a line into words and removes quotes as a shell does. Blanks separate words. Everything
+// in
+// '...' is literal. A backslash makes the next character literal; in "..." only a " or a backslash.
+// A # at the beginning of a word begins a comment. $ and * are ordinary characters. The error is a
+// message for people.
 std::expected<std::vector<std::string>, std::string> shell_words(std::string_view line);
 
 }  // namespace fopd::client

@@ -22,7 +22,7 @@ public:
     virtual Task<Outcome<std::size_t>> read(std::uint64_t offset, std::span<std::byte> into) = 0;
     // Whether read() may go back to an earlier offset, as in a file.
     virtual bool repeats() const = 0;
-    // 0: not known.
+    // The number of bytes that read() will return in all. 0: not known.
     virtual std::uint64_t size_bytes() const = 0;
 };
 

@@ -21,6 +21,7 @@
 #include "client/verbs_tree.h"
 #include "client/watched_call.h"
 #include "core/printable.h"
+#include "fop/hex.h"
 
 namespace fopd::client {
 
@@ -201,7 +202,7 @@ Task<int> put(Run* run) {
         co_return complain_about(run->call, checked.error().words, kExitRefused);
     }
     co_return run->done(
-        {{"name", run->name()}, {"fid", hex_of(*fid)}, {"size", transfer.moved_bytes()}});
+        {{"name", run->name()}, {"fid", fop::to_hex(*fid)}, {"size", transfer.moved_bytes()}});
 }
 
 // Copies the range of the object, as far as the object reaches, into the file.
@@ -227,7 +228,7 @@ Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
     }
     const bool is_output = run->arguments.file == "-";
     if (is_output) co_return kExitDone;  // Standard output has the bytes alone.
-    co_return run->done({{"name", run->name()}, {"fid", hex_of(info.fid)}, {"size", *got}});
+    co_return run->done({{"name", run->name()}, {"fid", fop::to_hex(info.fid)}, {"size", *got}});
 }
 
 Task<int> get(Run* run, ObjectInfo info) {
@@ -310,7 +311,7 @@ Task<int> punch(Run* run, ObjectInfo info) {
 
 Task<int> change_object(Run* run, ObjectInfo info, ObjectClient::AttributeWish wish) {
     auto done = co_await run->objects.set_attributes(info.fid, std::move(wish), run->wait());
-    co_return run->done(done, {{"name", run->name()}, {"fid", hex_of(info.fid)}});
+    co_return run->done(done, {{"name", run->name()}, {"fid", fop::to_hex(info.fid)}});
 }
 
 Task<int> change_mode(Run* run, ObjectInfo info) {
@@ -334,7 +335,7 @@ Task<int> change_owner(Run* run, ObjectInfo info) {
 Task<int> sync_object(Run* run, ObjectInfo info) {
     const fop::Fid fid = info.fid;
     auto done = co_await run->objects.sync_object(std::move(info), run->wait());
-    co_return run->done(done, {{"name", run->name()}, {"fid", hex_of(fid)}});
+    co_return run->done(done, {{"name", run->name()}, {"fid", fop::to_hex(fid)}});
 }
 
 // With the name of a tape pool, until all of it is on tape.
@@ -386,7 +387,7 @@ Task<int> move(Run* run, ObjectInfo info) {
         const std::string& what = is_taken ? run->arguments.new_name : run->name();
         co_return run->complain_about(what, done.error());
     }
-    co_return run->done({{"name", run->arguments.new_name}, {"fid", hex_of(info.fid)}});
+    co_return run->done({{"name", run->arguments.new_name}, {"fid", fop::to_hex(info.fid)}});
 }
 
 // Finds the object to remove. A user may be allowed to remove an object but not to read it: a
@@ -419,7 +420,7 @@ Task<int> remove(Run* run) {
             done = std::unexpected(fid.error());
         }
         if (done) {
-            removed.push_back({{"name", name}, {"fid", hex_of(*fid)}});
+            removed.push_back({{"name", name}, {"fid", fop::to_hex(*fid)}});
             continue;
         }
         const int failed = run->complain_about(name, done.error());

@@ -17,6 +17,7 @@
 #include "client/verbs_work.h"
 #include "client/watched_call.h"
 #include "core/printable.h"
+#include "fop/hex.h"
 
 namespace fopd::client {
 
@@ -70,7 +71,7 @@ Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name
     const auto waits = co_await run->objects.tape().stage(wish, run->wait());
     if (!waits) co_return std::unexpected(waits.error());
     co_return nlohmann::ordered_json{{"name", name},
-                                     {"ticket", hex_of(info->fid)},
+                                     {"ticket", fop::to_hex(info->fid)},
                                      {"state", *waits   ? "waiting"
                                                : unpins ? "unpinned"
                                                         : "on_disk"}};
@@ -86,7 +87,7 @@ Task<Outcome<nlohmann::ordered_json>> release_one(ObjectRun* run, std::string na
     if (!info) co_return std::unexpected(std::move(info.error()));
     const auto released = co_await run->objects.tape().release(info->fid, run->wait());
     if (!released) co_return std::unexpected(released.error());
-    co_return nlohmann::ordered_json{{"name", name}, {"fid", hex_of(info->fid)}};
+    co_return nlohmann::ordered_json{{"name", name}, {"fid", fop::to_hex(info->fid)}};
 }
 
 Task<int> release_all(ObjectRun* run) {
@@ -102,7 +103,7 @@ nlohmann::ordered_json tape_json(const RecallInfo& info) {
     nlohmann::ordered_json expected;
     if (info.expected_in) expected = in_seconds(*info.expected_in);
     return {{"name", name},
-            {"ticket", hex_of(info.fid)},
+            {"ticket", fop::to_hex(info.fid)},
             {"size", info.size_bytes},
             {"state", info.is_reading ? "reading" : "waiting"},
             {"place", info.place},
@@ -147,7 +148,7 @@ Task<Outcome<nlohmann::ordered_json>> cancel_one(ObjectRun* run, std::string wor
     }
     const auto done = co_await run->objects.tape().cancel(*ticket, run->wait());
     if (!done) co_return std::unexpected(done.error());
-    co_return nlohmann::ordered_json{{"name", word}, {"ticket", hex_of(*ticket)}};
+    co_return nlohmann::ordered_json{{"name", word}, {"ticket", fop::to_hex(*ticket)}};
 }
 
 Task<int> cancel_all(ObjectRun* run) {

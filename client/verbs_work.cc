@@ -21,6 +21,7 @@
 #include "client/table.h"
 #include "client/tape_calls.h"
 #include "core/printable.h"
+#include "fop/hex.h"
 
 namespace fopd::client {
 
@@ -47,7 +48,7 @@ nlohmann::ordered_json work_json(const std::string& medium, const WorkInfo& info
         nlohmann::ordered_json name = each.name;
         if (each.name.empty()) name = nullptr;
         failed.push_back({{"name", name},
-                          {"fid", hex_of(each.fid)},
+                          {"fid", fop::to_hex(each.fid)},
                           {"file", each.file},
                           {"reason", each.reason}});
     }

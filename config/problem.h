@@ -7,7 +7,7 @@
 
 namespace fopd::config {
 
-// A position in a file. Both count from 1; columns count characters, not bytes.
+// A position in a file. Lines and columns count from 1; columns count characters, not bytes.
 struct Position {
     std::uint32_t line = 1;
     std::uint32_t column = 1;
@@ -28,7 +28,8 @@ using Problems = std::vector<Problem>;
 struct Mistake {
     std::string wrong;
     std::string right;
-    // Of a rule of several sections: the path of the value in its section. Empty: the section.
+    // Used by checks that compare settings: the path of the wrong value in its section. Empty: the
+    // position of the mistake is the section itself.
     std::string key = {};
 };
 

@@ -8,18 +8,6 @@ namespace fopd::core {
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kKeepsFrames = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kKeepsFrames = false;
-#else
-constexpr bool kKeepsFrames = true;
-#endif
-#else
-constexpr bool kKeepsFrames = true;
-#endif
-
 // Frame sizes in a class differ by at most this; frames larger than the last class are not kept.
 constexpr std::size_t kStepBytes = 64;
 constexpr std::size_t kClassCount = 32;
@@ -56,10 +44,6 @@ struct Cache {
 constinit thread_local Cache cache;
 
 }  // namespace
-
-bool keeps_frames() {
-    return kKeepsFrames;
-}
 
 void* allocate_frame(std::size_t size_bytes) {
     const std::size_t index = class_of(size_bytes);

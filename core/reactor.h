@@ -125,7 +125,7 @@ public:
     // operation that times out or is cancelled still waits until the kernel has released the
     // buffer. --
 
-    PlainIoAwaiter nop();  // For tests and measurements.
+    PlainIoAwaiter nop();  // What an operation costs without its work.
     PlainIoAwaiter read(File file, Buffer into, std::uint64_t offset);
     IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait);
     PlainIoAwaiter write(File file, Buffer from, std::uint64_t offset);

@@ -45,7 +45,7 @@ public:
         // The changed settings: those in force now, and those that this reload has found and that
         // wait for a restart.
         config::Changes changes{};
-        // Not in force yet, from this reload or an earlier one.
+        // The keys that differ from the file and wait for a restart, also from earlier reloads.
         std::vector<std::string> needs_restart;
         std::string hash;
     };
@@ -65,7 +65,7 @@ public:
     // Loads the source as it is now. Changes nothing.
     std::expected<config::SnapshotPtr, Refused> read() const;
 
-    // The log level in force, and one set by hand until the next reload.
+    // The log level in force. set_log_level() sets another one until the next reload.
     core::Level log_level() const;
     void set_log_level(core::Level level) { log_level_by_hand_ = level; }
 
@@ -75,9 +75,9 @@ public:
     // Applies other values of the section `io_sched` until the next reload or restart, all or none,
     // and returns what changed.
     std::expected<config::Changes, Refused> set_io_sched(std::span<const SectionValue> values);
-    // Its values in force, in the order of the sample.
+    // The values of the section `io_sched` in force, in the order of the sample configuration.
     std::vector<SectionValue> io_sched_values() const;
-    // Its keys whose value in force differs from the file's.
+    // The keys of the section `io_sched` whose value in force differs from the file's.
     std::vector<std::string> differing_io_sched_keys() const;
     // Applies another section `auth` until the next reload or restart. REQUIRES: as for
     // set_lrs().

@@ -23,7 +23,7 @@ public:
 
     Result<fabric::Address> listen(fabric::Transport& transport, const fabric::Address& address,
                                    const fabric::AcceptorOptions& options);
-    // Called once, if listen() was ever called, before the localities are closed.
+    // Stops listening. Called once, before the localities are closed, if listen() was ever called.
     Task<void> stop();
 
 private:
@@ -36,8 +36,8 @@ private:
     core::EventSink& events_;
     std::vector<std::unique_ptr<fabric::Acceptor>> acceptors_;
     std::size_t next_ = 0;
-    std::list<Handover> handovers_;        // In transit to a locality or back.
-    std::vector<std::size_t> in_transit_;  // How many, by locality.
+    std::list<Handover> handovers_;        // Requests in transit to a locality or back.
+    std::vector<std::size_t> in_transit_;  // The number of these, by locality.
 };
 
 }  // namespace fopd::daemon

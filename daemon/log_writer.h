@@ -16,8 +16,8 @@ public:
     virtual ~LogWriter() = default;
     // Returns false if the entry is lost. Called on the log thread, with all signals blocked.
     virtual bool write(std::string_view entry) = 0;
-    // From any thread, once: from now on write() waits for a slow reader at most `span` in total,
-    // and then gives up.
+    // From now on write() waits for a slow reader at most `span` in total, and then gives up.
+    // Called at most once, on any thread.
     virtual void limit_waiting(Duration span) = 0;
 };
 
@@ -46,8 +46,8 @@ private:
 };
 
 // Appends lines to a file; a new one has the mode 0640, less the process's umask. If the file was
-// renamed or removed since the last line, as logrotate does, makes it anew; a symbolic link is not
-// followed.
+// renamed or removed since the last line, as logrotate does, the next line begins a new file. A
+// symbolic link is not followed.
 class FileWriter final : public LogWriter {
 public:
     // The error is an errno.
@@ -83,7 +83,7 @@ private:
     LineWriter fallback_;
 };
 
-// Is standard error connected to the journal, as systemd says in $JOURNAL_STREAM?
+// Whether standard error is connected to the journal, as systemd says in $JOURNAL_STREAM.
 bool stderr_is_journal();
 
 }  // namespace fopd::daemon

@@ -37,7 +37,8 @@ public:
                        std::optional<std::string_view> rules = std::nullopt);
     Outcome edit_rules(const lrs::RuleEdit& edit);
 
-    // The rules of the policy in use, or those of PolicyChoice::with_rules() if it has none.
+    // The rules of the policy in use. If that policy has no rules: those of the policy that
+    // lrs::PolicyChoice::with_rules() chooses.
     lrs::OrderedRulesPtr rules() const;
     // The name of the class to which a request with these attributes would belong.
     std::string class_of(const lrs::RequestAttributes& request) const;

@@ -34,7 +34,7 @@ enum class DiskStage : std::uint8_t {
 
 // The word shown to administrators.
 const char* to_string(DiskStage stage);
-// The disk has an open volume.
+// Whether a disk in this stage has an open volume.
 inline bool is_open(DiskStage stage) {
     return stage == DiskStage::kServing || stage == DiskStage::kDamaged;
 }
@@ -51,8 +51,8 @@ struct DiskWorld {
     store::SweepOptions sweep{};
 };
 
-// One configured disk, from its path to its objects: opens the device, reads its label, takes it if
-// it is blank, finds or rebuilds its index, replays its log. A disk that cannot be used is given up
+// One configured disk, from its path to its objects: opens the device, reads its label, formats a
+// blank disk, finds or rebuilds its index, replays its log. A disk that cannot be used is given up
 // with a reason in words, and is never written to.
 //
 // Its tasks run on its locality's reactor, one at a time; between tasks the control reactor may
@@ -90,31 +90,33 @@ public:
     // Opens the device and identifies it. Writes nothing. If the device is a file that is to be
     // made, the disk is absent afterwards; after allow_making(), a second call makes the file.
     Task<void> look();
-    // Takes the disk if it is to be taken, and opens its volume.
+    // Formats the disk if it is blank, and opens its volume. REQUIRES: a blank disk has got a slot
+    // by use_slot().
     Task<void> begin();
     // REQUIRES: the volume is no longer in use.
     Task<void> close();
-    // Closes the disk and lets other nodes take it; this node can open it again. REQUIRES: the disk
-    // is empty.
+    // Closes the disk and labels it as released: other nodes may format it, and this node can open
+    // it again. REQUIRES: the disk is empty.
     Task<void> release();
 
     // -- in between --
 
-    // The configuration wants its file to be made, and look() has not made it yet.
+    // Whether the disk's file is missing and the configuration wants it to be made.
     bool is_absent() const { return is_absent_ && stage() == DiskStage::kOpening; }
-    // Why there is no disk yet. REQUIRES: is_absent().
+    // The reason why the file was not made yet. REQUIRES: is_absent().
     const std::string& absence() const { return absence_; }
     void allow_making() { may_make_ = true; }
-    // The device could not be opened.
+    // Whether the disk was given up because its device could not be opened.
     bool was_not_opened() const { return stage() == DiskStage::kGivenUp && health() == nullptr; }
-    // The disk that was given up has this slot. REQUIRES: was_not_opened().
+    // Sets the slot and the id that the table of slots has for this disk, whose label could not be
+    // read. REQUIRES: was_not_opened().
     void stand_for(store::Slot slot, const devices::DiskId& disk);
-    // The disk is blank and to be taken; it needs a slot.
+    // Whether the disk is blank, and needs a slot before begin() formats it.
     bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
     bool was_blank() const { return is_new_; }
     void use_slot(store::Slot slot) { slot_.store(slot, std::memory_order_release); }
-    // Set if the disk belongs to this node, or is about to. Its id does not change once this is
-    // set. May be called while look() runs.
+    // The disk's slot, if the disk belongs to this node or is about to. disk_id() does not change
+    // once this is set. May be called while look() runs.
     std::optional<store::Slot> slot() const {
         const std::int32_t slot = slot_.load(std::memory_order_acquire);
         if (slot == kNoSlot) return std::nullopt;
@@ -124,8 +126,7 @@ public:
     // `advice` says what the administrator can do, or what the consequence is. It is shown in the
     // log and in the list of devices, but not to clients.
     void give_up(std::string cause, std::string advice = {});
-    // The slot that the disk had is written off, so its reason is another one from now on.
-    // REQUIRES: was_not_opened().
+    // Replaces the reason: the disk's slot was written off. REQUIRES: was_not_opened().
     void lose_slot();
     // The cause, and behind a semicolon the advice if there is one.
     std::string reason() const { return advice_.empty() ? cause_ : cause_ + "; " + advice_; }
@@ -138,9 +139,10 @@ public:
     store::Volume* volume() const { return volume_.get(); }
     // The disk's id in the locality's I/O scheduler.
     io_sched::MediumId medium() const { return io_sched::MediumId{*slot()}; }
-    // Updates the figures. `check_findings`: of the disk's newest check.
+    // Updates the figures. `check_findings`: how many the disk's newest check has.
     void publish(std::uint64_t check_findings = 0);
-    // Shows the entries of its index at present. REQUIRES: the volume exists until this ends.
+    // Passes all entries of the disk's index to `show`. REQUIRES: the volume exists until this
+    // ends.
     Task<Result<void>> show_index(store::IndexShow* show) { return index_->show_all(show); }
 
     // -- from any thread --

@@ -1,6 +1,7 @@
 #include "fop/hex.h"
 
 #include <cstdint>
+#include <cstdio>
 
 #include "fop/secret.h"
 
@@ -37,6 +38,14 @@ std::string to_hex(std::span<const std::byte> bytes) {
         text += digit(value & 15);
     }
     return text;
+}
+
+std::string to_hex(const Fid& fid) {
+    std::array<char, 33> text{};
+    std::snprintf(text.data(), text.size(), "%016llx%016llx",
+                  static_cast<unsigned long long>(fid.high),
+                  static_cast<unsigned long long>(fid.low));
+    return text.data();
 }
 
 Result<void> parse_hex(std::string_view text, std::span<std::byte, 32> out) {

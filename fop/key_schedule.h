@@ -37,7 +37,7 @@ struct RecordKeys {
     Key server;  // Protects the messages of the server.
 };
 
-// X25519.
+// A public key of X25519.
 using PublicKey = std::array<std::byte, 32>;
 PublicKey public_key(const Key& secret);
 
@@ -53,7 +53,7 @@ struct KeySchedule {
         const Key& shared_before;  // The key the client named; zeros without authentication.
         const Key& own_secret;
         const PublicKey& peer_public;
-        const Transcript& transcript;  // Up to the server's hello.
+        const Transcript& transcript;  // The messages up to the server's hello.
     };
     // Nothing if the peer's public key is one with which the shared secret is zero for every key of
     // ours.

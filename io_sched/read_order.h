@@ -43,7 +43,7 @@ std::vector<std::uint32_t> plan_reads(const devices::DriveModel& model,
                                       devices::PhysicalPosition start,
                                       std::span<const TapeStretch> files,
                                       const PlanOptions& options);
-// The time that all locates of that order take. For tests and measurements.
+// The time that all locates of an order take, which is what plan_reads() makes small.
 Duration locate_total(const devices::DriveModel& model, devices::PhysicalPosition start,
                       std::span<const TapeStretch> files, std::span<const std::uint32_t> order);
 

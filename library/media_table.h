@@ -24,22 +24,24 @@ public:
     static Result<MediaTable> parse(std::string_view text);
     std::string text() const;
 
-    // By ascending id.
+    // All cartridges, by ascending id.
     const std::vector<Cartridge>& all() const { return cartridges_; }
     const Cartridge* find(CartridgeId id) const;
     const Cartridge* find(std::string_view barcode) const;
 
-    // A new cartridge, blank, with the next id. Null: the table is full. REQUIRES: the barcode is
-    // valid, and not in the table. The result is valid until the next add().
+    // Adds a blank cartridge with the next id. Null: the table is full. The result is valid until
+    // the next add(). REQUIRES: the barcode is valid, and not in the table.
     Cartridge* add(std::string_view barcode);
-    // The cartridge, to be changed, except its id and barcode. Null: the table does not have it.
+    // The cartridge with this id; the caller may change all of it except id and barcode. Null: the
+    // table has no such cartridge.
     Cartridge* change(CartridgeId id);
-    // Sets the state, and the reason shortened to kReasonBytesMax. REQUIRES: it is in the table.
+    // Sets the state and its reason, which is shortened to kReasonBytesMax. REQUIRES: the cartridge
+    // is in the table.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
-    // Removes a cartridge. Its id is not used again. REQUIRES: it is in the table.
+    // Removes a cartridge. Its id is not used again. REQUIRES: the cartridge is in the table.
     void forget(CartridgeId id);
 
-    // Drives that an administrator has taken down, by serial number.
+    // Whether an administrator has taken down the drive with this serial number.
     bool is_drive_down(std::string_view serial) const { return drives_down_.contains(serial); }
     void set_drive_down(std::string_view serial, bool is_down);
 
@@ -51,7 +53,8 @@ private:
     std::vector<Cartridge> cartridges_;
 };
 
-// 6 to 32 capital letters and digits. The first six are its volume serial number.
+// Whether the text is 6 to 32 capital letters and digits. The first six are the volume serial
+// number.
 bool is_barcode(std::string_view text);
 
 }  // namespace fopd::library

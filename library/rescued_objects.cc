@@ -123,7 +123,7 @@ Task<Result<void>> RescuedObjects::hold_names(Attempt* attempt) {
         const objects::ObjectName& each = is_old ? old_name : name;
         if (each.name.empty()) continue;
         auto holding =
-            is_old ? names.hold_to_leave(each, attempt->wait) : names.hold(each, attempt->wait);
+            is_old ? names.hold_to_remove(each, attempt->wait) : names.hold(each, attempt->wait);
         auto held = co_await std::move(holding);
         // Another object has its name by now.
         const bool has_lost = is_old && !held && held.error().code == Errc::kNotFound;

@@ -201,9 +201,10 @@ public:
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
     // The number of objects on tape only whose last recall has failed.
     std::uint64_t unreadable_count() const;
-    // The number of objects that were released. For tests.
+    // The number of objects that were released since the start.
     std::uint64_t released_count() const { return released_count_; }
-    // The number of attempts to release an object. For tests.
+    // The number of attempts to release an object. It bounds the work for objects that cannot be
+    // released, which nothing else shows.
     std::uint64_t release_tries() const { return release_tries_; }
 
 private:

@@ -113,7 +113,7 @@ public:
     void shutdown();
 
     const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
-    // For tests; collect() exports them.
+    // The figures of the policies since the start. collect() exports them.
     const PolicyFigures& policy_figures() const { return policy_figures_; }
     // The figures of the policy's classes. A policy without classes has one, the whole data lane.
     std::vector<ClassFigures> class_figures();

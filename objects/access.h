@@ -26,7 +26,7 @@ enum class Access : std::uint8_t {
     kOwn,    // To change its owner, group or mode.
 };
 
-// False for a principal that acts for another user.
+// Whether the actor's principal is a member of the group. False if it acts for another user.
 bool is_in_group(const Actor& actor, std::string_view group);
 
 // Whether the object's owner, group and mode permit the access. An administrator may do everything.

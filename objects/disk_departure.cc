@@ -97,14 +97,14 @@ Task<Result<DiskContents>> DiskDeparture::look(const Unheard* unheard) {
 Task<Result<void>> DiskDeparture::begin(Instant deadline) {
     const auto found = home();
     if (!found) co_return std::unexpected(found.error());
-    (*found)->begin_to_leave();
+    (*found)->begin_departure();
     const auto left = co_await (*found)->wait_until_free(deadline);
     if (!left) call_off();
     co_return left;
 }
 
 void DiskDeparture::call_off() {
-    if (const auto found = home(); found) (*found)->stay();
+    if (const auto found = home(); found) (*found)->cancel_departure();
 }
 
 Task<Result<void>> DiskDeparture::end() {

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <array>
-#include <cstdio>
 #include <string>
 
 #include "fop/fid.h"
+#include "fop/hex.h"
 #include "store/fid.h"
 
 namespace fopd::objects {
@@ -19,11 +18,7 @@ constexpr fop::Fid fop_fid(const store::Fid& fid) {
 
 // The form shown to users: 32 hex digits.
 inline std::string format_fid(store::Fid fid) {
-    std::array<char, 33> text{};
-    std::snprintf(text.data(), text.size(), "%016llx%016llx",
-                  static_cast<unsigned long long>(fid.high),
-                  static_cast<unsigned long long>(fid.low));
-    return text.data();
+    return fop::to_hex(fop_fid(fid));
 }
 
 }  // namespace fopd::objects

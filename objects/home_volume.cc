@@ -63,12 +63,12 @@ Task<Result<void>> HomeVolume::wait_until_free(Instant deadline) {
     co_return Result<void>{};
 }
 
-void HomeVolume::begin_to_leave() {
+void HomeVolume::begin_departure() {
     leaving_ = true;
     ending().cancel();
 }
 
-void HomeVolume::stay() {
+void HomeVolume::cancel_departure() {
     leaving_ = false;
     shut_ = false;
     if (hold_count_ == 0) endings_.clear();

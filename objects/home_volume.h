@@ -136,9 +136,9 @@ public:
     // -- removing the disk --
 
     // From now on the disk gets no new objects, and background work on it is cancelled.
-    void begin_to_leave();
-    // Undoes begin_to_leave() and shut().
-    void stay();
+    void begin_departure();
+    // Undoes begin_departure() and shut().
+    void cancel_departure();
     bool is_leaving() const { return leaving_; }
     // From now on lookups do not find the disk.
     void shut() { shut_ = true; }

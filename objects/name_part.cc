@@ -16,15 +16,15 @@ constexpr Error kPartStopped{.code = Errc::kClosed, .context = "the server is st
 
 Task<Result<NameHold>> NamePart::hold(Wanted wanted) {
     store::PoolName name = wanted.name;
-    auto task = wanted.to_leave ? shard_.reserve_to_leave(std::move(wanted.name), wanted.wait)
-                                : shard_.reserve(std::move(wanted.name), wanted.wait);
+    auto task = wanted.to_remove ? shard_.reserve_to_remove(std::move(wanted.name), wanted.wait)
+                                 : shard_.reserve(std::move(wanted.name), wanted.wait);
     auto reserved = co_await std::move(task);
     if (!reserved) co_return std::unexpected(reserved.error());
     NameHold hold{.name = std::move(name), .version = reserved->version()};
     if (const auto& owner = reserved->owner()) {
         hold.owner = NamedObject{.fid = owner->fid, .version = owner->version};
     }
-    holds_.emplace(hold.name, Held{.name = std::move(*reserved), .to_leave = wanted.to_leave});
+    holds_.emplace(hold.name, Held{.name = std::move(*reserved), .to_remove = wanted.to_remove});
     co_return hold;
 }
 
@@ -50,7 +50,7 @@ void NamePart::end_hold_of(const store::NameChange& change) {
     const store::ReservedName& name = held->second.name;
     const bool is_done = change.kind == store::NameChange::Kind::kMade
                              ? name.version() == claim.version
-                             : held->second.to_leave && name.owner()->fid == claim.fid;
+                             : held->second.to_remove && name.owner()->fid == claim.fid;
     if (is_done) holds_.erase(held);
 }
 
@@ -96,8 +96,8 @@ Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, 
     co_return std::move(*page);
 }
 
-Task<Result<void>> DistantNames::leave_unknown(std::vector<store::NameClaim>* claims) {
-    auto job = [this, claims] { return part_.shard().leave_unknown(claims); };
+Task<Result<void>> DistantNames::remove_known(std::vector<store::NameClaim>* claims) {
+    auto job = [this, claims] { return part_.shard().remove_known(claims); };
     const auto left =
         co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
     if (!left) co_return std::unexpected(kPartStopped);

@@ -33,10 +33,10 @@ public:
 
     store::NameShard& shard() { return shard_; }
     struct Wanted {
-        Wanted(store::PoolName wanted_name, bool leaves, core::WaitOptions options)
-            : name(std::move(wanted_name)), to_leave(leaves), wait(options) {}
+        Wanted(store::PoolName wanted_name, bool removes, core::WaitOptions options)
+            : name(std::move(wanted_name)), to_remove(removes), wait(options) {}
         store::PoolName name;
-        bool to_leave;
+        bool to_remove;  // As Names::hold_to_remove() holds it.
         core::WaitOptions wait;
     };
     Task<Result<NameHold>> hold(Wanted wanted);
@@ -49,7 +49,7 @@ public:
 private:
     struct Held {
         store::ReservedName name;
-        bool to_leave;
+        bool to_remove;
     };
     void end_hold_of(const store::NameChange& change);
 
@@ -69,7 +69,7 @@ public:
     Task<Result<void>> tell(const store::NameChanges* changes) override;
     Task<Result<void>> keep(Kept kept) override;
     Task<Result<ClaimPage>> claims(store::Slot slot, ClaimCursor from) override;
-    Task<Result<void>> leave_unknown(std::vector<store::NameClaim>* claims) override;
+    Task<Result<void>> remove_known(std::vector<store::NameClaim>* claims) override;
 
 private:
     core::Reactor& here_;

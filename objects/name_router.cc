@@ -69,7 +69,7 @@ Task<Result<store::NameSink::ClaimPage>> NameRouter::claims(store::Slot slot, Cl
     co_return std::move(*page);
 }
 
-Task<Result<void>> NameRouter::leave_unknown(std::vector<store::NameClaim>* claims) {
+Task<Result<void>> NameRouter::remove_known(std::vector<store::NameClaim>* claims) {
     const auto count = static_cast<std::uint32_t>(parts_.size());
     std::vector<std::vector<store::NameClaim>> divided(count);
     for (store::NameClaim& claim : *claims) {
@@ -79,7 +79,7 @@ Task<Result<void>> NameRouter::leave_unknown(std::vector<store::NameClaim>* clai
     claims->clear();
     for (std::uint32_t i = 0; i < count; ++i) {
         if (divided[i].empty()) continue;
-        const auto left = co_await parts_[i]->leave_unknown(&divided[i]);
+        const auto left = co_await parts_[i]->remove_known(&divided[i]);
         if (!left) co_return left;
         std::ranges::move(divided[i], std::back_inserter(*claims));
     }

@@ -19,7 +19,7 @@ public:
     // Sent to all parts, so that each knows that it has received everything.
     Task<Result<void>> keep(Kept kept) override;
     Task<Result<ClaimPage>> claims(store::Slot slot, ClaimCursor from) override;
-    Task<Result<void>> leave_unknown(std::vector<store::NameClaim>* claims) override;
+    Task<Result<void>> remove_known(std::vector<store::NameClaim>* claims) override;
 
 private:
     const std::vector<store::NameSink*> parts_;

@@ -73,7 +73,7 @@ Task<Result<NameHold>> Names::hold(ObjectName name, core::WaitOptions wait) {
     return hold_at_part({store::PoolName(name.pool, name.name), false, wait});
 }
 
-Task<Result<NameHold>> Names::hold_to_leave(ObjectName name, core::WaitOptions wait) {
+Task<Result<NameHold>> Names::hold_to_remove(ObjectName name, core::WaitOptions wait) {
     return hold_at_part({store::PoolName(name.pool, name.name), true, wait});
 }
 

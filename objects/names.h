@@ -30,7 +30,7 @@ public:
     Task<Result<NameHold>> hold(ObjectName name, core::WaitOptions wait);
     // Like hold(), to take the name away from the object that has it. Also waits until the objects
     // that the owner replaced are removed. kNotFound: no object has the name.
-    Task<Result<NameHold>> hold_to_leave(ObjectName name, core::WaitOptions wait);
+    Task<Result<NameHold>> hold_to_remove(ObjectName name, core::WaitOptions wait);
     // Ends a hold. Every hold must end with this call or the next. Never fails.
     Task<void> let_go(NameHold hold);
     // Ends a hold after a change of the name, without a message: if the name's part is on another

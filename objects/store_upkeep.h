@@ -15,9 +15,9 @@
 namespace fopd::objects {
 
 struct UpkeepOptions {
-    Duration interval = 5min;      // At most; shorter if upload_timeout is short.
+    Duration interval = 5min;      // Between two rounds, at most; less if upload_timeout is short.
     Duration upload_timeout = 1h;  // An upload without a write for this long is given up.
-    // Longer than a client sends a request again.
+    // How long recorded replies are kept: longer than clients send a request again.
     Duration replies_kept = 1h;
 };
 
@@ -45,7 +45,8 @@ private:
     Task<void> count_objects(store::Slot slot);
     Task<void> look_after(store::Slot slot);
     Task<void> look_after_held(HomeVolume* home);
-    // REQUIRES: the disk is held.
+    // Removes the disk's replies that are older than replies_kept. REQUIRES: the caller holds the
+    // disk.
     Task<Result<void>> forget_replies(HomeVolume* home);
     Task<Result<void>> give_up_uploads(HomeVolume* home);
     void report(const HomeVolume& home, std::string_view task, const Result<void>& result);

@@ -10,7 +10,7 @@ namespace fopd::reqh {
 namespace {
 
 // The longest wait until a name can be taken from its owner, however late the fop's deadline is.
-constexpr Duration kLeaveWaitMax = 30s;
+constexpr Duration kRemovalWaitMax = 30s;
 
 }  // namespace
 
@@ -19,12 +19,12 @@ Task<Granted<>> HeldNames::hold(std::span<const Wanted> wanted) {
     ENSURE(wanted.size() <= holds_.size());
     fop_.enter(Phase::kDistributedResources);
     objects::Names& names = fop_.stores().parts().names;
-    const bool turned = wanted.size() == 2 && names.before(wanted[1].name, wanted[0].name);
+    const bool is_reversed = wanted.size() == 2 && names.before(wanted[1].name, wanted[0].name);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const std::size_t which = turned ? wanted.size() - 1 - i : i;
+        const std::size_t which = is_reversed ? wanted.size() - 1 - i : i;
         const Wanted& each = wanted[which];
-        auto hold = each.to_leave ? names.hold_to_leave(each.name, wait_to_leave())
-                                  : names.hold(each.name, fop_.wait());
+        auto hold = each.to_remove ? names.hold_to_remove(each.name, wait_to_remove())
+                                   : names.hold(each.name, fop_.wait());
         const Waiting waiting = fop_.waits_for({.what = WaitsFor::kName});
         const auto held = co_await std::move(hold);
         if (!held) co_return refused(why_not_held(held.error()));
@@ -35,8 +35,8 @@ Task<Granted<>> HeldNames::hold(std::span<const Wanted> wanted) {
 
 // Limits the wait: objects that the name replaced may be on a missing disk, and later waiters of
 // the name must not wait that long.
-core::WaitOptions HeldNames::wait_to_leave() const {
-    return {.deadline = std::min(fop_.deadline(), after(fop_.reactor().now(), kLeaveWaitMax)),
+core::WaitOptions HeldNames::wait_to_remove() const {
+    return {.deadline = std::min(fop_.deadline(), after(fop_.reactor().now(), kRemovalWaitMax)),
             .cancel = fop_.site().cancel};
 }
 

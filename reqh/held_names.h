@@ -25,7 +25,7 @@ public:
         objects::ObjectName name{};
         // The fop takes the name away from the object that has it, as a rename or a delete does.
         // Then the name must have an owner (kNotFound), and the wait has a limit (kBusy).
-        bool to_leave = false;
+        bool to_remove = false;
     };
     // Waits for the names. All fops take their names in the same order, so no two wait for each
     // other. REQUIRES: it holds no names.
@@ -39,7 +39,7 @@ public:
     void let_go_after_change();
 
 private:
-    core::WaitOptions wait_to_leave() const;
+    core::WaitOptions wait_to_remove() const;
     Refusal why_not_held(const Error& error) const;
 
     const RunningFop& fop_;

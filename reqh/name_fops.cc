@@ -383,7 +383,7 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     const bool stays = operation->work().text == rename->name;
     const std::array wanted{
         HeldNames::Wanted{.name = {.pool = pool, .name = operation->work().text},
-                          .to_leave = !stays},
+                          .to_remove = !stays},
         HeldNames::Wanted{.name = {.pool = pool, .name = rename->name}}};
     const auto needed =
         stays ? std::span(wanted).first(1) : std::span(wanted).subspan(is_named ? 0 : 1);
@@ -456,7 +456,7 @@ Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* del
     if (is_named) {
         const std::array wanted{HeldNames::Wanted{
             .name = {.pool = operation->work().pool, .name = operation->work().text},
-            .to_leave = true}};
+            .to_remove = true}};
         const auto held = co_await hold_read_name(operation, wanted);
         if (!held || !*held) co_return held;
     }

@@ -10,14 +10,14 @@ namespace fopd::store {
 Task<Result<std::vector<NameClaim>>> ClaimCheck::unknown(std::vector<NameClaim> claims) {
     if (claims.empty()) co_return claims;
     NameSink& names = *volume_.names();
-    const auto asked = co_await names.leave_unknown(&claims);
+    const auto asked = co_await names.remove_known(&claims);
     if (!asked) co_return std::unexpected(asked.error());
     if (claims.empty()) co_return claims;
     const auto kept = keep_only(claims, Claimed::kByObject);
     if (!kept) co_return std::unexpected(kept.error());
     const auto told = co_await volume_.wait_names_told(cancel_);
     if (!told) co_return std::unexpected(told.error());
-    const auto again = co_await names.leave_unknown(&claims);
+    const auto again = co_await names.remove_known(&claims);
     if (!again) co_return std::unexpected(again.error());
     const auto still = keep_only(claims, Claimed::kByObject);
     if (!still) co_return std::unexpected(still.error());
@@ -32,7 +32,7 @@ Task<Result<std::vector<NameClaim>>> ClaimCheck::unmade(std::vector<NameClaim> c
         const auto told = co_await volume_.wait_names_told(cancel_);
         if (!told) co_return std::unexpected(told.error());
         std::vector<NameClaim> unknown = claims;
-        const auto asked = co_await volume_.names()->leave_unknown(&unknown);
+        const auto asked = co_await volume_.names()->remove_known(&unknown);
         if (!asked) co_return std::unexpected(asked.error());
         std::erase_if(claims, [&unknown](const NameClaim& claim) {
             return std::ranges::find(unknown, claim) != unknown.end();

@@ -18,8 +18,8 @@ namespace fopd::store {
 // The offset on the disk of a position in the log.
 std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks);
 
-// Reads entries: a few blocks first, as many segments end early, and up to a mebibyte at a time
-// while it reads on. Lives on the device's reactor; one call at a time.
+// Reads entries of a log. The first read of a segment is a few blocks, because many segments have
+// few entries; later ones are up to a mebibyte. Lives on the device's reactor; one call at a time.
 class EntryReader {
 public:
     struct Options {
@@ -38,20 +38,21 @@ public:
     EntryReader(devices::Device& device, const Options& options)
         : device_(&device), options_(options), upgrade_(options.schema) {}
     Result<void> allocate();
-    // Further reads go to `device`, and end early as `wait` says. It outlives the reader.
+    // Later reads use `device`, with the deadline and the cancel source of `wait`. The device
+    // and the source outlive the reader.
     void read_from(devices::Device& device, core::WaitOptions wait) {
         device_ = &device;
         wait_ = wait;
     }
 
-    // The whole entry that begins there; nothing if there is none. Errors are those of the device.
-    // After an error it may be called again.
+    // The entry that begins at `position`; nothing if no complete entry begins there. Errors are
+    // those of the device; after one it may be called again.
     Task<Result<std::optional<Found>>> at(LogPosition position);
 
 private:
-    // Reads at least so many blocks from there on into the window.
+    // Reads at least `at_least` blocks from `position` on into the window.
     Task<Result<void>> load(LogPosition position, std::uint32_t at_least);
-    // The part of the window from there on; empty if it is not in the window.
+    // The part of the window from `position` on; empty if `position` is not in the window.
     std::span<const std::byte> loaded_from(LogPosition position) const;
 
     devices::Device* device_;

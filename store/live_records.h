@@ -11,8 +11,8 @@
 
 namespace fopd::store {
 
-// Commits again those records of a cleaned segment that still describe the present state of an
-// object, upload or reply.
+// Reads the entries of a segment that is cleaned, and commits those of their records again that
+// still describe the present state of an object, upload or reply. So the segment can be freed.
 class LiveRecords final : public CleanVisitor {
 public:
     // All parts outlive the object.

@@ -72,8 +72,9 @@ public:
     };
     // Returns some of the known claims of a slot's objects. A page may be empty before the end.
     virtual Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) = 0;
-    // Removes the known claims from `claims`. The caller keeps `claims` until the call returns.
-    virtual Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) = 0;
+    // Removes the known claims from `claims`, so that those that are unknown here are left.
+    // `claims` outlives the call.
+    virtual Task<Result<void>> remove_known(std::vector<NameClaim>* claims) = 0;
 };
 
 }  // namespace fopd::store

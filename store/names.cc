@@ -131,7 +131,7 @@ Task<Result<ReservedName>> NameShard::reserve(PoolName name, core::WaitOptions w
     co_return std::move(hold);
 }
 
-Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::WaitOptions wait) {
+Task<Result<ReservedName>> NameShard::reserve_to_remove(PoolName name, core::WaitOptions wait) {
     auto hold = co_await reserve(std::move(name), wait);
     if (!hold) co_return std::unexpected(hold.error());
     for (;;) {
@@ -450,7 +450,7 @@ Task<Result<NameSink::ClaimPage>> NameShard::claims(Slot slot, ClaimCursor from)
     co_return page;
 }
 
-Task<Result<void>> NameShard::leave_unknown(std::vector<NameClaim>* claims) {
+Task<Result<void>> NameShard::remove_known(std::vector<NameClaim>* claims) {
     std::vector<NameClaim> unknown;
     for (NameClaim& claim : *claims) {
         const Result<void> checked = check(ref_of(claim));

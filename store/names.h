@@ -97,7 +97,7 @@ private:
 //
 // The state is the set of all claims, and the owner of a name follows from it; so the order in
 // which disks tell their claims, and how often, does not matter. This needs one rule: **the owner's
-// claim ends only when no other object claims the name** (see reserve_to_leave()). Otherwise an
+// claim ends only when no other object claims the name** (see reserve_to_remove()). Otherwise an
 // object that was replaced and is not removed yet would have the name again: an object A has name
 // n; B replaces it; B is removed; a crash before A is removed; then A would be found as n.
 //
@@ -141,7 +141,7 @@ public:
     Task<Result<ReservedName>> reserve(PoolName name, core::WaitOptions wait);
     // Reserves a name that its owner gives up, because it is removed or renamed. Waits also until
     // the objects that the owner replaced are removed. kNotFound: no object has the name.
-    Task<Result<ReservedName>> reserve_to_leave(PoolName name, core::WaitOptions wait);
+    Task<Result<ReservedName>> reserve_to_remove(PoolName name, core::WaitOptions wait);
 
     // -- objects that were replaced, and have to be removed --
 
@@ -171,7 +171,7 @@ public:
     Task<Result<void>> tell(const NameChanges* changes) override;
     Task<Result<void>> keep(Kept kept) override;
     Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) override;
-    Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override;
+    Task<Result<void>> remove_known(std::vector<NameClaim>* claims) override;
 
 private:
     friend ReservedName;

@@ -153,7 +153,7 @@ public:
     // Counts the blocks that are charged to the owner of an object or upload: its blocks on the
     // disk, or those that a released object had at its release. Otherwise like count_blocks().
     Task<Result<std::uint64_t>> count_owned(Fid fid, core::WaitOptions wait);
-    // Whether blocks of removed or truncated objects are still to be freed. For tests.
+    // Whether blocks of removed or truncated objects are still to be freed in the background.
     bool sweeping() const { return has_to_sweep_; }
     // How many blocks and objects each owner had at the end of open().
     const PoolShares& owners_at_open() const { return census_.owners(); }
@@ -330,14 +330,16 @@ public:
 
     // -- figures --
     SpaceUse space_use() const { return space_ ? space_->use() : SpaceUse{}; }
-    // Whether the block is free: no object, pending change or reader needs its content. For tests.
+    // Whether the block is free: no object, pending change or reader needs its content. The
+    // simulated world overwrites free blocks, so that reading one is noticed.
     bool is_free(std::uint64_t block) const { return serving() && space_->is_free(block); }
     // Memory of changes that are not in the index yet.
     std::uint64_t changed_bytes() const { return index_.changed_bytes(); }
     // Whether changes that free nothing are refused, until something is freed.
     bool is_log_full() const { return log_.is_full(); }
-    // For tests.
+    // The segments of the log.
     LogSpaceFigures log_space() const { return log_.space(); }
+    // The checkpoints of the index since open() began.
     std::uint64_t checkpoint_count() const { return checkpoint_count_; }
 
     // Read access for a check. REQUIRES: the volume is open.

@@ -51,7 +51,7 @@ public:
     // The number that follows the filemark with that number, counted from 1; nothing if there are
     // fewer.
     std::optional<std::uint64_t> behind_filemark(std::uint64_t filemark) const;
-    // For tests.
+    // The number of runs, with which the memory of the map grows.
     std::size_t run_count() const { return runs_.size(); }
 
 private:

@@ -129,9 +129,9 @@ public:
     const std::string& last_problem() const { return last_problem_; }
     // The server does not have the locality that the address names.
     bool lacks_locality() const { return lacks_locality_; }
-    // How often a session was opened again after the first one. For tests.
+    // How often a session was opened again after the first one.
     std::uint64_t reconnects() const { return reconnects_; }
-    // The number of calls without a result. For tests.
+    // The number of calls that the server knows of, or whose memory it may still use.
     std::size_t calls_in_flight() const { return outstanding_; }
 
 private:

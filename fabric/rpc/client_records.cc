@@ -51,20 +51,21 @@ std::uint64_t cost_of(const RememberedFop& fop) {
 
 // -- sessions --
 
-PrincipalShare* ClientRecords::take_session(const fop::Identity& identity, Instant now) {
+ClientRecords::TakenSession ClientRecords::take_session(const fop::Identity& identity,
+                                                        Instant now) {
     std::string name = fop::share_name(identity);
     const auto [at, is_new] = shares_.try_emplace(name);
     PrincipalShare& share = at->second;
     if (is_new) share.name = std::move(name);
-    why_no_session_ = refusal_of_session(share, now);
-    if (!why_no_session_.empty()) {
+    const std::string_view refusal = refusal_of_session(share, now);
+    if (!refusal.empty()) {
         release_if_empty(share);
-        return nullptr;
+        return {.refusal = refusal};
     }
     share.opens_until = after(std::max(share.opens_until, now), limits_.open_interval);
     ++share.sessions;
     ++sessions_;
-    return &share;
+    return {.share = &share};
 }
 
 std::string_view ClientRecords::refusal_of_session(const PrincipalShare& share, Instant now) const {

@@ -154,11 +154,13 @@ public:
 
     explicit ClientRecords(const Limits& limits) : limits_(limits) {}
 
-    // Counts a new session for the client's principal, until give_back(). Null when the principal
-    // has its share of sessions, none is left, or it opens them too fast: why_no_session() says
-    // which.
-    PrincipalShare* take_session(const fop::Identity& identity, Instant now);
-    std::string_view why_no_session() const { return why_no_session_; }
+    struct TakenSession {
+        PrincipalShare* share = nullptr;  // Null: the principal may not open a session now.
+        std::string_view refusal{};       // The reason, if `share` is null. A static text.
+    };
+    // Counts a new session for the client's principal, until give_back(). Refuses it if the
+    // principal has its share of sessions, none is left, or it opens them too fast.
+    TakenSession take_session(const fop::Identity& identity, Instant now);
     void give_back(PrincipalShare& share);
 
     ClientRecord* find(const fop::ClientId& id, const fop::Identity& identity);
@@ -229,7 +231,8 @@ public:
     std::uint64_t request_bytes() const { return request_bytes_; }
     // The bytes that count against Limits::unsent_bytes_max.
     std::uint64_t unsent_bytes() const { return unsent_bytes_; }
-    // For tests: how many fops acknowledgements have looked at.
+    // How many fops were looked at for acknowledgements. It bounds their cost, which nothing else
+    // shows.
     std::uint64_t looked_at() const { return looked_at_; }
     template <typename Visit>
     void for_each(Visit visit) const {
@@ -261,7 +264,6 @@ private:
     std::string_view refusal_of_session(const PrincipalShare& share, Instant now) const;
 
     const Limits limits_;
-    std::string_view why_no_session_;
     std::string sweep_from_;  // The name of the share that forget_old() goes on with.
     std::map<std::string, PrincipalShare> shares_;
     std::map<Key, std::unique_ptr<ClientRecord>> clients_;

@@ -112,9 +112,10 @@ public:
     // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
     const ServerStatistics& statistics() const { return statistics_; }
-    // For tests: how many fops there is memory for beside their content.
+    // How many fops there is memory for beside their content.
     std::size_t fops_made() const { return incoming_.all().size(); }
-    // For tests: how many fops were looked at to find some of a session.
+    // How many fops were looked at to find those of a session. It bounds the cost of messages
+    // about fops, which no reply shows.
     std::uint64_t visited() const { return visited_; }
     // The fops of clients that have a session, or had one less than `gone_max` ago.
     std::vector<UnheardFop> unheard(Duration gone_max) const;

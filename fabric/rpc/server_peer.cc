@@ -17,8 +17,9 @@ constexpr Server::Peer::Lack Server::Peer::kLacksReplies{
 
 SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
     ClientRecords& clients = server_.clients_;
-    share_ = clients.take_session(proved.identity(), server_.host_.reactor().now());
-    if (share_ == nullptr) return {.refusal = clients.why_no_session()};
+    const auto taken = clients.take_session(proved.identity(), server_.host_.reactor().now());
+    share_ = taken.share;
+    if (share_ == nullptr) return {.refusal = taken.refusal};
     return {.resumed = clients.find(proved.client_id(), proved.identity()) != nullptr};
 }
 

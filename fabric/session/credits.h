@@ -19,7 +19,7 @@ public:
 
     explicit CreditPool(std::uint32_t total) : free_(total), total_(total) {}
 
-    // Takes up to `wanted`; returns how many the principal may have.
+    // Takes up to `wanted` credits for the principal with this share; returns how many it took.
     std::uint32_t take(std::uint32_t wanted, Share& share) {
         const auto room = static_cast<std::uint32_t>(share_room(share.taken, free_));
         const std::uint32_t taken = std::min(wanted, room);

@@ -16,8 +16,8 @@ namespace fopd::fabric {
 
 class TcpAcceptor;
 
-// A peer's request, on any thread. When it is accepted, refused or destroyed, a message tells its
-// acceptor.
+// A peer's request to connect. May be used on any thread. When it is accepted, refused or
+// destroyed, a message tells its acceptor.
 class TcpRequest final : public ConnectionRequest {
 public:
     TcpRequest(TcpAcceptor& acceptor, OwnedSocket socket, const SocketAddress& peer,
@@ -33,7 +33,8 @@ public:
 
 private:
     friend TcpAcceptor;
-    // In the acceptor's list until it is delivered.
+    // The message to the acceptor that the request has ended. Until it is delivered, it is in the
+    // acceptor's list.
     struct End final : core::Message, core::ListNode {
         explicit End(TcpAcceptor& owner) : Message(&deliver), acceptor(&owner) {}
         static void deliver(core::Message& message);
@@ -46,7 +47,7 @@ private:
     const SocketAddress peer_;
     std::array<std::byte, kHelloBytesMax> hello_{};
     std::size_t hello_bytes_;
-    End* end_;  // Delivered, and then deleted, when the request ends.
+    End* end_;  // Sent when the request ends; deleted after its delivery.
 };
 
 // Listens at a socket, and receives the first frame of each connection, which then becomes a

@@ -88,9 +88,6 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
     ClassLabel class_of(const Request& request) const override;
 
-    // The number of classes it keeps. For tests.
-    std::size_t class_count() const { return classes_.count(); }
-
 private:
     // Virtual time: the cost served, divided by the weight.
     using Virtual = std::int64_t;

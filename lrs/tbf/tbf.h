@@ -71,7 +71,8 @@ public:
     Adapted set_rules(RuleSetPtr rules, Instant now);
     const RuleSet& rules() const { return *rules_; }
 
-    // The number of classes it keeps. For tests.
+    // The number of classes it has memory for. visit_classes() leaves out those whose rule is gone
+    // and that have no requests.
     std::size_t class_count() const { return classes_.count(); }
 
 private:

@@ -29,7 +29,7 @@ TEST_CASE("core frame cache: what was given back is taken again", "[core]") {
 
     void* const second = allocate_frame(310);  // Of the same class.
 
-    if (keeps_frames()) CHECK(second == first);
+    if (kKeepsFrames) CHECK(second == first);
     free_frame(second, 310);
 }
 

@@ -14,10 +14,11 @@
 
 namespace fopd::eh::testing {
 
-// Debian's etcd, on the PATH; empty if this machine has none, which fails the test in a full run.
+// The path of etcd, as Debian has it. Empty if this machine has none; in a full run that is a
+// failure.
 std::string etcd_program();
 
-// One etcd, with ports and a data directory of its own, which ends with this object.
+// A process of etcd with ports and a data directory of its own. It ends with this object.
 class EtcdServer {
 public:
     struct Options {
@@ -30,15 +31,15 @@ public:
     EtcdServer(const EtcdServer&) = delete;
     EtcdServer& operator=(const EtcdServer&) = delete;
 
-    // NAME=URL, for the list of a cluster's members.
+    // This member as NAME=URL, for the list of a cluster's members.
     std::string peer() const;
     std::string url() const;
-    // Starts it, also after kill(). `cluster` has the peers of all members.
+    // Starts the process, also after kill(). `cluster` is the list of peer() of all members.
     void start(const std::string& cluster);
     void start() { start(peer()); }
-    // Returns when it serves clients, for which it needs a leader.
+    // Returns when etcd serves clients, for which its cluster needs a leader.
     void wait_until_ready() { wait_for_log("serving client traffic"); }
-    // Returns when there is a line with this text that no earlier call has seen.
+    // Returns when etcd's log has a line with this text that no earlier call has found.
     void wait_for_log(const std::string& text);
     void kill();
     void pause();

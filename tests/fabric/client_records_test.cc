@@ -51,7 +51,7 @@ private:
 // A client that comes, asks one fop, has it answered, and goes.
 struct Visitor {
     void come(ClientRecords& records, std::uint32_t number, const std::string& name) {
-        share = records.take_session(identity_of(name), at(0));
+        share = records.take_session(identity_of(name), at(0)).share;
         REQUIRE(share != nullptr);
         client = &records.enter(client_id(number), identity_of(name), *share, line);
     }
@@ -95,18 +95,19 @@ TEST_CASE("fabric clients: one principal has four fifths of the sessions, and th
           "[fabric]") {
     ClientRecords records(kLimits);
     std::vector<PrincipalShare*> taken;
-    while (PrincipalShare* const share = records.take_session(identity_of("ann"), at(0))) {
-        taken.push_back(share);
+    auto last = records.take_session(identity_of("ann"), at(0));
+    for (; last.share != nullptr; last = records.take_session(identity_of("ann"), at(0))) {
+        taken.push_back(last.share);
     }
 
     REQUIRE(taken.size() == 80);
-    REQUIRE(records.why_no_session() == "the principal has reached its share of the sessions");
+    REQUIRE(last.refusal == "the principal has reached its share of the sessions");
     for (int i = 0; i < 16; ++i)
-        REQUIRE(records.take_session(identity_of("bob"), at(0)) != nullptr);
-    REQUIRE(records.take_session(identity_of("bob"), at(0)) == nullptr);
-    REQUIRE(records.take_session(identity_of("eve"), at(0)) != nullptr);
+        REQUIRE(records.take_session(identity_of("bob"), at(0)).share != nullptr);
+    REQUIRE(records.take_session(identity_of("bob"), at(0)).share == nullptr);
+    REQUIRE(records.take_session(identity_of("eve"), at(0)).share != nullptr);
     for (int i = 0; i < 20; ++i) records.give_back(*taken[static_cast<std::size_t>(i)]);
-    REQUIRE(records.take_session(identity_of("bob"), at(0)) != nullptr);
+    REQUIRE(records.take_session(identity_of("bob"), at(0)).share != nullptr);
 }
 
 TEST_CASE("fabric clients: a principal opens many sessions at once, and then one after the other",
@@ -116,8 +117,10 @@ TEST_CASE("fabric clients: a principal opens many sessions at once, and then one
     limits.open_interval = 100ms;
     ClientRecords records(limits);
     // Each session ends at once. A client that is remembered keeps the count.
-    const auto opens = [&records](const char* name, Instant now) {
-        PrincipalShare* const share = records.take_session(identity_of(name), now);
+    std::string_view refusal;
+    const auto opens = [&records, &refusal](const char* name, Instant now) {
+        const auto [share, why] = records.take_session(identity_of(name), now);
+        refusal = why;
         if (share == nullptr) return false;
         Line line(9);
         ClientRecord& client = records.enter(client_id(1), identity_of(name), *share, line);
@@ -129,7 +132,7 @@ TEST_CASE("fabric clients: a principal opens many sessions at once, and then one
     while (opens("ann", at(0))) ++count;
 
     CHECK(count == 50);
-    CHECK(records.why_no_session() == "the principal opens too many sessions in a short time");
+    CHECK(refusal == "the principal opens too many sessions in a short time");
     CHECK(opens("bob", at(0)));
     for (int second = 1; second < 10; ++second) {
         int more = 0;
@@ -185,10 +188,12 @@ TEST_CASE("fabric clients: unproved names share one principal's share", "[fabric
     for (const auto kind : {fop::AuthKind::kNone, fop::AuthKind::kPeer}) {
         CAPTURE(kind);
         int count = 0;
-        while (records.take_session({.kind = kind, .name = std::to_string(count)}, at(0))) ++count;
+        while (records.take_session({.kind = kind, .name = std::to_string(count)}, at(0)).share) {
+            ++count;
+        }
         REQUIRE(count < 81);
     }
-    REQUIRE(records.take_session(identity_of("ann"), at(0)) != nullptr);
+    REQUIRE(records.take_session(identity_of("ann"), at(0)).share != nullptr);
 }
 
 TEST_CASE("fabric clients: one principal's many do not make another's be forgotten", "[fabric]") {
@@ -647,7 +652,7 @@ TEST_CASE("fabric clients: a reply goes to the session that asked last, and to n
     const auto running = records.remember(*first.client, 5);
     running.fop->line = first.line.id();
     Line second(8);
-    PrincipalShare* const share = records.take_session(identity_of("ann"), at(0));
+    PrincipalShare* const share = records.take_session(identity_of("ann"), at(0)).share;
     ClientRecord& same = records.enter(client_id(1), identity_of("ann"), *share, second);
     REQUIRE(first.line.is_replaced);
     first.go(records, at(0));

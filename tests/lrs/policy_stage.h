@@ -23,6 +23,12 @@ inline std::vector<ClassFigures> class_figures(Policy& policy, Instant now) {
     return together(std::move(all), 100);
 }
 
+inline std::size_t class_count(Policy& policy, Instant now) {
+    std::size_t count = 0;
+    REQUIRE(policy.visit_classes(now, [&](const ClassView& /*of*/) { ++count; }));
+    return count;
+}
+
 // The sum of a rule's classes.
 inline ClassFigures rule_figures(Policy& policy, std::string_view rule, Instant now) {
     ClassFigures sum;

@@ -47,14 +47,14 @@ public:
     // One who wants to hold a name.
     struct Wish {
         std::string name;
-        bool to_leave = false;
+        bool to_remove = false;
         std::optional<Result<NameHold>> result{};
 
         bool has() const { return result && result->has_value(); }
         const NameHold& hold() const { return **result; }
     };
-    Wish& want(const std::string& name, bool to_leave = false) {
-        Wish& wish = wishes.emplace_back(name, to_leave);
+    Wish& want(const std::string& name, bool to_remove = false) {
+        Wish& wish = wishes.emplace_back(name, to_remove);
         home->spawn(gate, take(&wish));
         settle();
         return wish;
@@ -100,7 +100,7 @@ public:
 private:
     Task<void> take(Wish* wish) {
         const ObjectName name{.pool = kPool, .name = wish->name};
-        auto hold = wish->to_leave ? names.hold_to_leave(name, {}) : names.hold(name, {});
+        auto hold = wish->to_remove ? names.hold_to_remove(name, {}) : names.hold(name, {});
         auto held = co_await std::move(hold);
         wish->result.emplace(std::move(held));
     }

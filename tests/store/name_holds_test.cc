@@ -13,10 +13,10 @@ using namespace fopd::store::testing;
 
 namespace {
 
-Task<void> want_to_leave(NameShard* names, std::string name, core::WaitOptions wait,
-                         Wanting* wanting) {
+Task<void> want_to_remove(NameShard* names, std::string name, core::WaitOptions wait,
+                          Wanting* wanting) {
     PoolName wanted(kShelfPool, name);
-    auto hold = co_await names->reserve_to_leave(std::move(wanted), wait);
+    auto hold = co_await names->reserve_to_remove(std::move(wanted), wait);
     wanting->hold.emplace(std::move(hold));
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("store names: a version is higher than what was told or given, and tha
 TEST_CASE("store names: a name without an owner cannot be reserved to leave", "[store]") {
     NameShelf shelf(IndexKind::kMap);
     Wanting leaving;
-    shelf.begin(want_to_leave(&shelf.names(), "a", {}, &leaving));
+    shelf.begin(want_to_remove(&shelf.names(), "a", {}, &leaving));
     REQUIRE(leaving.hold->error().code == Errc::kNotFound);
 
     Wanting next;
@@ -115,7 +115,7 @@ TEST_CASE("store names: a name is left when what it replaced is gone", "[store]"
     REQUIRE(shelf.made(claim("a", 2, 2)).has_value());
     Wanting leaving;
     Wanting impatient;
-    shelf.begin(want_to_leave(&shelf.names(), "a", {}, &leaving));
+    shelf.begin(want_to_remove(&shelf.names(), "a", {}, &leaving));
     shelf.pass(1s);
     REQUIRE_FALSE(leaving.hold.has_value());
 
@@ -126,9 +126,9 @@ TEST_CASE("store names: a name is left when what it replaced is gone", "[store]"
 
     leaving.hold.reset();
     REQUIRE(shelf.made(claim("a", 1, 1)).has_value());
-    shelf.begin(want_to_leave(&shelf.names(), "a",
-                              {.deadline = after(shelf.reactor().now(), 10ms), .cancel = nullptr},
-                              &impatient));
+    shelf.begin(want_to_remove(&shelf.names(), "a",
+                               {.deadline = after(shelf.reactor().now(), 10ms), .cancel = nullptr},
+                               &impatient));
     shelf.pass(20ms);
     REQUIRE(impatient.hold->error().code == Errc::kTimedOut);
 }

@@ -98,8 +98,8 @@ public:
     Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) override {
         return sink_.claims(slot, std::move(from));
     }
-    Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override {
-        return sink_.leave_unknown(claims);
+    Task<Result<void>> remove_known(std::vector<NameClaim>* claims) override {
+        return sink_.remove_known(claims);
     }
 
 private:
@@ -328,7 +328,7 @@ Task<Result<void>> Node::remove(std::string name, Duration patience) {
     const bool at_once = plan_.mutation == Mutation::kLeftAtOnce;
     NameShard& part = part_of(name);
     auto task = at_once ? part.reserve(std::move(reserved_name), wait)
-                        : part.reserve_to_leave(std::move(reserved_name), wait);
+                        : part.reserve_to_remove(std::move(reserved_name), wait);
     auto reserved = co_await std::move(task);
     const auto hold = as_reserved(std::move(reserved), name);
     if (!hold) co_return std::unexpected(hold.error());
@@ -353,7 +353,7 @@ Task<Result<void>> Node::rename(std::string from, std::string to) {
         const std::string& name = takes_from ? from : to;
         PoolName reserved_name(kPool, name);
         NameShard& part = part_of(name);
-        auto task = takes_from ? part.reserve_to_leave(std::move(reserved_name), wait)
+        auto task = takes_from ? part.reserve_to_remove(std::move(reserved_name), wait)
                                : part.reserve(std::move(reserved_name), wait);
         auto reserved = co_await std::move(task);
         auto hold = as_reserved(std::move(reserved), name);
