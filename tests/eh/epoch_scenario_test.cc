@@ -216,6 +216,37 @@ TEST_CASE("eh peers: who stops while it joins does not hold up the others", "[eh
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: while others wait, newcomers cost one view", "[eh]") {
+    constexpr std::size_t kMembers = 12;
+    EpochWorld world(quick_world(kMembers));
+    run_all(world, 3, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 5; }));
+    // Who keeps the others waiting, for most of the timeout: the root, or another.
+    const bool is_root = GENERATE(false, true);
+    std::size_t slow = 0;
+    while (slow < 2 && world.member(slow).is_root() != is_root) ++slow;
+    REQUIRE(world.member(slow).is_root() == is_root);
+    world.run_participant(slow, 900ms);
+    const EpochNumber last = world.laws().newest();
+    REQUIRE(
+        world.run_until_true(world.now() + 3s, [&] { return world.laws().newest() > last + 1; }));
+
+    const EpochNumber begun = world.laws().newest();
+    const std::size_t views = world.laws().history().size();
+    for (std::size_t i = 3; i < kMembers; ++i) {
+        world.run_until(world.now() + 60ms);
+        world.run_participant(i, 10ms);
+    }
+    CHECK(world.laws().newest() == begun);
+    CHECK(world.run_until_true(world.now() + 500ms, [&] { return world.laws().newest() > begun; }));
+    CHECK(world.laws().history().size() == views + 1);
+    // The others are admitted as soon as nobody waits.
+    CHECK(world.run_until_true(world.now() + 200ms, [&] { return world.all_joined(); }));
+    CHECK(world.laws().history().size() == views + 2);
+    for (std::size_t i = 0; i < kMembers; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a root that leaves tells the next one, however many join with that", "[eh]") {
     EpochWorld world(quick_world(400));
     run_all(world, 2, 10ms);
