@@ -84,6 +84,47 @@ TEST_CASE("eh peers: the first epoch waits for those expected, who are admitted 
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: the state says whether anybody takes part, and whether anybody waits",
+          "[eh]") {
+    EpochWorldOptions options = quick_world(3);
+    options.is_shared = false;
+    EpochWorld world(options);
+    const auto all_are = [&](EpochState state) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (world.member(i).state() != state) return false;
+        }
+        return true;
+    };
+    CHECK(all_are(EpochState::kDetached));
+    world.begin_joined();
+    CHECK(all_are(EpochState::kWaiting));
+
+    REQUIRE(world.call(1, kFirstEpoch));
+    CHECK(world.member(1).state() == EpochState::kClosing);
+    CHECK(world.member(2).state() == EpochState::kWaiting);
+    // After half the grace the root tells the others.
+    world.run_until(world.now() + 60ms);
+    CHECK(all_are(EpochState::kClosing));
+    REQUIRE(world.call(0, kFirstEpoch));
+    REQUIRE(world.call(2, kFirstEpoch));
+    world.run_until(world.now() + 10ms);
+    CHECK(world.laws().newest() == 1);
+    CHECK(all_are(EpochState::kWaiting));
+
+    // The root alone has the store, and stays to admit others.
+    for (std::size_t i = 3; i-- > 0;) world.leave(i);
+    world.run_until(world.now() + 200ms);
+    CHECK(world.member(0).state() == EpochState::kIdle);
+    CHECK(world.member(1).state() == EpochState::kDetached);
+    CHECK(world.member(2).state() == EpochState::kDetached);
+    const std::size_t views = world.laws().history().size();
+    world.run_participant(1, 10ms);
+    CHECK(world.run_until_true(world.now() + 200ms, [&] { return world.laws().newest() > 1; }));
+    CHECK(world.member(0).state() == EpochState::kWaiting);
+    CHECK(world.laws().history().size() == views + 1);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: an epoch costs three messages for each member but the root", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();
