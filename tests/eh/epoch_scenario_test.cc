@@ -164,6 +164,35 @@ TEST_CASE("eh peers: one silent member is evicted, and the others move in time",
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: who is killed or hangs at any step of an epoch delays the others by a bound",
+          "[eh]") {
+    // The root, one that has others below it, and one that has none.
+    const std::size_t lost = GENERATE(0U, 1U, 6U);
+    const bool hangs = GENERATE(false, true);
+    const int step = GENERATE(range(0, 14));
+    CAPTURE(lost, hangs, step);
+    const EpochWorldOptions options = quick_world(7);
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 7, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 5; }));
+    // The root is ready in 10 ms, the others one or two hops of 50 us later. Their reports take as
+    // long, the start again, and the acknowledgements.
+    world.run_until(world.now() + 9900us + step * Duration(50us));
+    const std::uint64_t epochs = world.laws().epochs();
+    const Instant began = world.now();
+    const Instant goes_on = began + 1500ms;
+    hangs ? world.pause(lost, goes_on) : world.crash(lost);
+    const Duration bound = lost == 0
+                               ? 2 * options.member.root_silent + 30ms
+                               : options.member.rules.timeout + 2 * options.member.grace + 30ms;
+    CHECK(world.run_until_true(began + bound, [&] { return world.laws().epochs() >= epochs + 2; }));
+    world.run_until(goes_on);
+    if (!hangs) world.start(lost);
+    CHECK(world.run_until_true(goes_on + 2s, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a member that is ready within the timeout is not evicted", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();
@@ -172,6 +201,8 @@ TEST_CASE("eh peers: a member that is ready within the timeout is not evicted", 
     world.run_until(world.now() + 20s);
     CHECK(world.count(EventKind::kEvicts) == 0);
     CHECK(world.laws().newest() > 15);
+    // As long as the members stay the same, nobody asks the view store.
+    CHECK(world.reads() + world.swaps() == 0);
     CHECK(world.laws().broken() == "");
 }
 
