@@ -5,13 +5,15 @@
 
 Starts N daemons (3) on loopback whose epochs follow each other every 50 ms, and prints the median and the 99th percentile of
 the time from the last daemon that is ready until the epoch has begun at all of them, as their logs tell with the level debug.
-Beside it: `fopctl ping` at the same intervals, before and after, and how many averages of it the median is. Daemons and fopctl
-sleep in between.
+Beside it: average and median of `fopctl ping` at the same intervals, before and after, and how many of the median pings the median
+epoch takes. Daemons and fopctl sleep in between.
 """
 
 import argparse
 import json
+import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,9 +29,9 @@ BETWEEN_S = 0.05  # So an echo finds the processors as asleep, and the caches as
 
 
 def pings_us(fopctl, environment):
-    done = subprocess.run([fopctl, "--json", "ping", "--interval", str(BETWEEN_S), "--count", "100"], env=environment,
-                          stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)["avg_us"]
+    done = subprocess.run([fopctl, "ping", "--interval", str(BETWEEN_S), "--count", "100"], env=environment,
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return [float(each) for each in re.findall(r" time=([\d.]+) us$", done.stdout, re.MULTILINE)]
 
 
 def epochs_of(log):
@@ -82,8 +84,9 @@ def main():
         spans = last_ready_to_last_begun_us([directory / name / "fopd.log" for name in names])
     median, p99 = spans[len(spans) // 2], spans[len(spans) * 99 // 100]
     print(json.dumps({"daemons": asked.daemons, "epochs": len(spans), "median_us": round(median), "p99_us": round(p99),
-                      "ping_avg_us": [round(each) for each in pings],
-                      "median_in_pings": round(median / (sum(pings) / len(pings)), 2)}))
+                      "ping_avg_us": [round(statistics.fmean(each)) for each in pings],
+                      "ping_median_us": [round(statistics.median(each)) for each in pings],
+                      "median_in_pings": round(median / statistics.median(sum(pings, [])), 2)}))
     return 0
 
 

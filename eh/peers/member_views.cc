@@ -148,7 +148,11 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
         tell_children();
         news_at_ = after(now, 2 * options_->resend);
     }
-    if (duty_ && was_root && before != nullptr) note_change_committed(before->view(), now);
+    if (duty_ && was_root && before != nullptr) {
+        note_change_committed(before->view(), now);
+        // Others wait, although this root does not, and have not reported in this view yet.
+        if (closing != kNever) duty_->admitted_in_closing = true;
+    }
     try_fold(now);
 }
 

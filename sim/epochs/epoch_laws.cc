@@ -1,5 +1,7 @@
 #include "sim/epochs/epoch_laws.h"
 
+#include <algorithm>
+
 #include "core/random.h"
 
 namespace fopd::sim {
@@ -32,7 +34,11 @@ std::string EpochLaws::name_of(std::size_t member) {
 
 std::vector<std::byte> EpochLaws::contribution(std::size_t member,
                                                std::size_t bytes_at_most) const {
-    return calls_.numbers(member, bytes_at_most);
+    auto data = calls_.numbers(member, bytes_at_most);
+    // Zeros behind the numbers, so that the calls for one epoch have different lengths.
+    const std::size_t zeros = 8 * ((calls_.count() + member) % 4);
+    data.resize(std::min(data.size() + zeros, bytes_at_most));
+    return data;
 }
 
 void EpochLaws::on_call(std::size_t member, std::size_t bytes, Instant now) {

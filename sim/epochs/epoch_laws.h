@@ -23,8 +23,9 @@ public:
     static eh::EpochRules rules(Duration timeout);
     static std::string name_of(std::size_t member);
 
-    // The contribution of the member's next call, at most so long. If the call is accepted,
-    // on_call() follows with the size of the contribution.
+    // The contribution of the member's next call, at most so long. Those of different calls have
+    // different lengths, as far as there is room. If the call is accepted, on_call() follows with
+    // the size of the contribution.
     std::vector<std::byte> contribution(std::size_t member, std::size_t bytes_at_most) const;
     void on_call(std::size_t member, std::size_t bytes, Instant now);
     void on_leave(std::size_t member, const eh::peers::Member& state);

@@ -1,6 +1,7 @@
 #include "sim/epochs/numbered_calls.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "core/random.h"
@@ -78,7 +79,7 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
     const eh::CommittedView& view = *of;
     watch.require(how.numbers.size() <= calls_[pending - 1].bytes, "I9", who);
 
-    std::size_t shortest = numbers_bytes();
+    std::size_t shortest = SIZE_MAX;
     bool sees_all = true;
     for (std::size_t i = 0; i < names_.size(); ++i) {
         const auto in_roster = view.find(names_[i]);

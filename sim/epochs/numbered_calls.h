@@ -53,6 +53,7 @@ public:
     // A call that is not answered yet must not be late.
     void look(EpochWatch& watch, std::size_t member, Duration frozen, Instant now) const;
 
+    std::size_t count() const { return calls_.size(); }  // Calls so far.
     bool is_pending(std::size_t member) const { return pending_[member].number != 0; }
     // REQUIRES: is_pending().
     Instant called_at(std::size_t member) const { return pending_[member].called_at; }

@@ -3,6 +3,8 @@
 // checked at each step.
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -93,6 +95,63 @@ TEST_CASE("eh peers: a paused root learns that others went on", "[eh]") {
     world.run_until(world.now() + 6500ms);
     CHECK(world.all_joined());
     CHECK_FALSE(world.member(0).is_root());
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE(
+    "eh peers: two epochs after the network is healed all are in one view, however it was cut",
+    "[eh]") {
+    using Sides = std::array<int, 5>;  // Of each member.
+    constexpr std::array kCuts{Sides{0, 0, 1, 1, 1}, Sides{0, 0, 0, 1, 1}, Sides{0, 1, 1, 1, 1},
+                               Sides{0, 0, 1, 1, 2}, Sides{0, 1, 2, 3, 4}};
+    const Sides sides = kCuts[GENERATE(0U, 1U, 2U, 3U, 4U)];
+    const bool is_shared = GENERATE(true, false);
+    // A call that fails for good, the pause after it and the next one take 2.7 s: the network is
+    // healed at ten moments of that.
+    const int moment = GENERATE(range(0, 10));
+    CAPTURE(sides, is_shared, moment);
+    EpochWorldOptions options = quick_world(5);
+    options.is_shared = is_shared;
+    EpochWorld world(options);
+    world.begin_joined();
+    // As a request scheduler that nothing keeps.
+    const Duration think = options.member.rules.timeout / 2;
+    run_all(world, 5, think);
+    world.run_until(world.now() + 1300ms);
+    const Instant parted = world.now();
+    const Instant healed = parted + 10s + moment * Duration(270ms);
+    for (std::size_t one = 0; one < 5; ++one) {
+        for (std::size_t other = 0; other < 5; ++other) {
+            if (sides[one] != sides[other]) world.block(one, other, healed);
+        }
+    }
+    // The start of an epoch may be under way.
+    world.run_until(parted + 10ms);
+    std::array<std::size_t, 5> heard{};
+    for (std::size_t i = 0; i < 5; ++i) heard[i] = world.answers(i).size();
+    world.run_until(parted + think + options.member.watchdog() + 10ms);
+    const auto goes_on = [&](std::size_t i) {
+        const bool has_root = is_shared || sides[i] == sides[0];
+        return has_root && std::ranges::count(sides, sides[i]) >= 3;
+    };
+    for (std::size_t i = 0; i < 5; ++i) CHECK((goes_on(i) || errors_in(world, i) > 0));
+    world.run_until(healed);
+    for (std::size_t i = 0; i < 5; ++i) {
+        CAPTURE(i);
+        if (goes_on(i)) {
+            CHECK(world.answers(i).size() > heard[i] + 10);
+            CHECK(world.answers(i).back());
+            continue;
+        }
+        for (std::size_t at = heard[i]; at < world.answers(i).size(); ++at)
+            CHECK_FALSE(world.answers(i)[at]);
+    }
+
+    const std::uint64_t epochs = world.laws().epochs();
+    CHECK(world.run_until_true(healed + options.member.watchdog(),
+                               [&] { return world.laws().epochs() >= epochs + 2; }));
+    CHECK(world.all_joined());
+    CHECK(world.laws().history().back()->participants() == 5);
     CHECK(world.laws().broken() == "");
 }
 

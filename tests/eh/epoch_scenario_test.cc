@@ -84,6 +84,47 @@ TEST_CASE("eh peers: the first epoch waits for those expected, who are admitted 
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: the state says whether anybody takes part, and whether anybody waits",
+          "[eh]") {
+    EpochWorldOptions options = quick_world(3);
+    options.is_shared = false;
+    EpochWorld world(options);
+    const auto all_are = [&](EpochState state) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (world.member(i).state() != state) return false;
+        }
+        return true;
+    };
+    CHECK(all_are(EpochState::kDetached));
+    world.begin_joined();
+    CHECK(all_are(EpochState::kWaiting));
+
+    REQUIRE(world.call(1, kFirstEpoch));
+    CHECK(world.member(1).state() == EpochState::kClosing);
+    CHECK(world.member(2).state() == EpochState::kWaiting);
+    // After half the grace the root tells the others.
+    world.run_until(world.now() + 60ms);
+    CHECK(all_are(EpochState::kClosing));
+    REQUIRE(world.call(0, kFirstEpoch));
+    REQUIRE(world.call(2, kFirstEpoch));
+    world.run_until(world.now() + 10ms);
+    CHECK(world.laws().newest() == 1);
+    CHECK(all_are(EpochState::kWaiting));
+
+    // The root alone has the store, and stays to admit others.
+    for (std::size_t i = 3; i-- > 0;) world.leave(i);
+    world.run_until(world.now() + 200ms);
+    CHECK(world.member(0).state() == EpochState::kIdle);
+    CHECK(world.member(1).state() == EpochState::kDetached);
+    CHECK(world.member(2).state() == EpochState::kDetached);
+    const std::size_t views = world.laws().history().size();
+    world.run_participant(1, 10ms);
+    CHECK(world.run_until_true(world.now() + 200ms, [&] { return world.laws().newest() > 1; }));
+    CHECK(world.member(0).state() == EpochState::kWaiting);
+    CHECK(world.laws().history().size() == views + 1);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: an epoch costs three messages for each member but the root", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();
@@ -123,6 +164,35 @@ TEST_CASE("eh peers: one silent member is evicted, and the others move in time",
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: who is killed or hangs at any step of an epoch delays the others by a bound",
+          "[eh]") {
+    // The root, one that has others below it, and one that has none.
+    const std::size_t lost = GENERATE(0U, 1U, 6U);
+    const bool hangs = GENERATE(false, true);
+    const int step = GENERATE(range(0, 14));
+    CAPTURE(lost, hangs, step);
+    const EpochWorldOptions options = quick_world(7);
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 7, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 5; }));
+    // The root is ready in 10 ms, the others one or two hops of 50 us later. Their reports take as
+    // long, the start again, and the acknowledgements.
+    world.run_until(world.now() + 9900us + step * Duration(50us));
+    const std::uint64_t epochs = world.laws().epochs();
+    const Instant began = world.now();
+    const Instant goes_on = began + 1500ms;
+    hangs ? world.pause(lost, goes_on) : world.crash(lost);
+    const Duration bound = lost == 0
+                               ? 2 * options.member.root_silent + 30ms
+                               : options.member.rules.timeout + 2 * options.member.grace + 30ms;
+    CHECK(world.run_until_true(began + bound, [&] { return world.laws().epochs() >= epochs + 2; }));
+    world.run_until(goes_on);
+    if (!hangs) world.start(lost);
+    CHECK(world.run_until_true(goes_on + 2s, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a member that is ready within the timeout is not evicted", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();
@@ -131,6 +201,8 @@ TEST_CASE("eh peers: a member that is ready within the timeout is not evicted", 
     world.run_until(world.now() + 20s);
     CHECK(world.count(EventKind::kEvicts) == 0);
     CHECK(world.laws().newest() > 15);
+    // As long as the members stay the same, nobody asks the view store.
+    CHECK(world.reads() + world.swaps() == 0);
     CHECK(world.laws().broken() == "");
 }
 
@@ -213,6 +285,37 @@ TEST_CASE("eh peers: who stops while it joins does not hold up the others", "[eh
     world.run_until(left + 3s);
     CHECK(world.count(EventKind::kEvicts) == 0);
     for (std::size_t i = 0; i < 3; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: while others wait, newcomers cost one view", "[eh]") {
+    constexpr std::size_t kMembers = 12;
+    EpochWorld world(quick_world(kMembers));
+    run_all(world, 3, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 5; }));
+    // Who keeps the others waiting, for most of the timeout: the root, or another.
+    const bool is_root = GENERATE(false, true);
+    std::size_t slow = 0;
+    while (slow < 2 && world.member(slow).is_root() != is_root) ++slow;
+    REQUIRE(world.member(slow).is_root() == is_root);
+    world.run_participant(slow, 900ms);
+    const EpochNumber last = world.laws().newest();
+    REQUIRE(
+        world.run_until_true(world.now() + 3s, [&] { return world.laws().newest() > last + 1; }));
+
+    const EpochNumber begun = world.laws().newest();
+    const std::size_t views = world.laws().history().size();
+    for (std::size_t i = 3; i < kMembers; ++i) {
+        world.run_until(world.now() + 60ms);
+        world.run_participant(i, 10ms);
+    }
+    CHECK(world.laws().newest() == begun);
+    CHECK(world.run_until_true(world.now() + 500ms, [&] { return world.laws().newest() > begun; }));
+    CHECK(world.laws().history().size() == views + 1);
+    // The others are admitted as soon as nobody waits.
+    CHECK(world.run_until_true(world.now() + 200ms, [&] { return world.all_joined(); }));
+    CHECK(world.laws().history().size() == views + 2);
+    for (std::size_t i = 0; i < kMembers; ++i) CHECK(errors_in(world, i) == 0);
     CHECK(world.laws().broken() == "");
 }
 

@@ -178,6 +178,62 @@ TEST_CASE("eh handler: a call is answered in time, also before the node is a mem
     CHECK(node.participant.answers.size() == 2);
 }
 
+TEST_CASE("eh handler: without a durable incarnation a node joins nobody, and tries again",
+          "[eh]") {
+    Node node;
+    node.file.fails_before = true;
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    node.handler.begin();
+    for (std::size_t tries = 1; tries <= 3; ++tries) {
+        node.file.finish();
+        CHECK(node.file.writes == tries);
+        CHECK(node.store.reader == nullptr);
+        node.run_for(1001ms);
+    }
+    CHECK(told(node, "eh.incarnation_failed") == 1);
+    CHECK(node.handler.status().last_error.starts_with("the incarnation of this node: "));
+
+    node.file.fails_before = false;
+    node.file.finish();
+    REQUIRE(node.store.reader != nullptr);
+    node.store.answer_read(ViewHandle{});
+    node.store.answer_swap();
+    node.run_for(1s);
+    REQUIRE(node.participant.answers.size() == 1);
+    CHECK(node.participant.answers[0].has_value());
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: a participant may be ready again within its callback, and leave", "[eh]") {
+    class Eager final : public Participant {
+    public:
+        explicit Eager(EpochHandler& handler) : handler_(handler) {}
+        void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte>) override {
+            REQUIRE(epoch.has_value());
+            epochs.push_back(*epoch);
+            if (epochs.size() == 4) return handler_.last_epoch(*epoch);
+            REQUIRE(handler_.next_epoch(*epoch, {}, *this));
+            // It is answered after this one.
+            REQUIRE(handler_.next_epoch(*epoch, {}, *this).error().os_errno == EALREADY);
+        }
+        std::vector<EpochNumber> epochs;
+
+    private:
+        EpochHandler& handler_;
+    };
+    Node node;
+    Eager eager(node.handler);
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, eager));
+    node.handler.begin();
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    node.store.answer_read(ViewHandle{});
+    node.store.answer_swap();
+    node.run_for(1s);
+    CHECK(eager.epochs == std::vector<EpochNumber>{1, 2, 3, 4});
+    node.handler.stop();
+    CHECK(eager.epochs.size() == 4);
+}
+
 TEST_CASE("eh handler: a majority is waived where that has an effect only", "[eh]") {
     Node node;
     CHECK_FALSE(node.handler.waive_majority());

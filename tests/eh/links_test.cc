@@ -5,8 +5,12 @@
 
 #include "eh/peers/links.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/catch.h"
@@ -73,8 +77,21 @@ public:
     void send_to(const Peer* to) {
         CHECK(world.run(*links_reactor_, send_one(links.get(), to, {.body = Beat{}})));
     }
-    void ask() {
-        CHECK(world.run(*links_reactor_, send_one(links.get(), &kPeer, {.body = Join{}})));
+    void ask() { say(Join{}); }
+    void say(Body body) {
+        CHECK(world.run(*links_reactor_, send_one(links.get(), &kPeer, {.body = std::move(body)})));
+    }
+    // What has arrived and was not answered.
+    std::vector<Body> unanswered() const {
+        std::vector<Body> bodies;
+        for (const fabric::IncomingFop* const each : server->foms.held) {
+            const auto& body = std::get<fop::EpochMessage>(each->request().body);
+            const std::span<const std::uint8_t>& bytes = body.message;
+            auto message = decode(std::as_bytes(bytes));
+            REQUIRE(message.has_value());
+            bodies.push_back(std::move(message->body));
+        }
+        return bodies;
     }
     // What has arrived is answered.
     void answer() { reply({.body = fop::EpochMessageReply{}}); }
@@ -153,6 +170,24 @@ TEST_CASE("eh links: a message of the peer ends the back-off of the links to it"
     if (is_heard) stage.hear();
     stage.send_for(300ms);
     CHECK((stage.arrived() > 0) == is_heard);
+}
+
+TEST_CASE("eh links: while a member cannot be reached, the newest message of each kind waits",
+          "[eh]") {
+    LinkStage stage;
+    stage.transport.network().refuse_connects({.from = "client", .to = "server"});
+    stage.say(Beat{.age_us = 1});
+    stage.world.run_for(20ms);
+    stage.say(Ask{});
+    stage.say(Beat{.age_us = 2});
+    stage.say(Beat{.age_us = 3});
+    // The first back-off is 50 ms at most.
+    stage.transport.network().allow_connects({.from = "client", .to = "server"});
+    stage.wait();
+    REQUIRE((stage.unanswered() == std::vector<Body>{Beat{.age_us = 3}, Ask{}}));
+    stage.answer();
+    stage.wait();
+    CHECK(stage.arrived() == 2);
 }
 
 TEST_CASE("eh links: a member that has another address now has the problem of that one", "[eh]") {

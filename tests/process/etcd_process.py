@@ -48,10 +48,10 @@ class Etcd:
     def log(self):
         return (self.directory / "etcd.log").read_text(errors="replace")
 
-    def ask(self, path, body):
+    def ask(self, path, body, token=None):
         connection = http.client.HTTPConnection(self.host, self.ports[0], timeout=10)
         try:
-            connection.request("POST", path, json.dumps(body))
+            connection.request("POST", path, json.dumps(body), {"Authorization": token} if token else {})
             answer = connection.getresponse()
             if answer.status != 200:
                 raise AssertionError(f"etcd: {path}: {answer.status}: {answer.read()}")
@@ -63,6 +63,10 @@ class Etcd:
         for path, body in (("user/add", {"name": "root", "password": password}), ("role/add", {"name": "root"}),
                            ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
             self.ask(f"/v3/auth/{path}", body)
+
+    def change_password(self, old, new):
+        token = self.ask("/v3/auth/authenticate", {"name": "root", "password": old})["token"]
+        self.ask("/v3/auth/user/changepw", {"name": "root", "password": new}, token)
 
     def stop(self):
         if self.process is None:

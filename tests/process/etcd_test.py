@@ -137,7 +137,8 @@ class EtcdTest(EpochsTestCase):
         self.wait_members(daemons.values(), self.names)
         self.assertEqual(self.epochs(daemons[name])["view"], before["view"])
 
-    def test_a_user_with_a_password(self):
+    def use_passwords(self):
+        """Of c it is another one."""
         self.etcd.turn_authentication_on(PASSWORD)
         for name in self.names:
             path = self.nodes[name].path / "etcd.password"
@@ -145,12 +146,31 @@ class EtcdTest(EpochsTestCase):
             path.write_text((WRONG_PASSWORD if name == "c" else PASSWORD) + "\n")
             store = self.store() | {"user": "root", "password_file": str(path)}
             self.nodes[name].write_config(eh=self.nodes[name].settings["eh"] | {"store": store})
+
+    def test_a_user_with_a_password(self):
+        self.use_passwords()
         daemons = {name: node.start_ready() for name, node in self.nodes.items()}
         self.wait_members([daemons["a"], daemons["b"]], "ab")
         daemons["c"].wait_event("fopd.eh.etcd_failed")
         self.assertEqual(self.members(daemons["c"]), ())
         for name, secret in (("a", PASSWORD), ("c", WRONG_PASSWORD)):
             self.assertNotIn(secret, daemons[name].log())
+
+    def test_while_the_password_is_wrong_epochs_go_on_with_the_same_members(self):
+        self.use_passwords()
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        before = self.epochs(daemons["b"])
+        self.etcd.change_password(PASSWORD, WRONG_PASSWORD)
+        # It reads the view, and asks the root, whose password is wrong now.
+        daemons["c"] = self.nodes["c"].start_ready()
+        failed = daemons[before["root"]].wait_event("fopd.eh.etcd_failed")[0]
+        self.assertIn("password", failed["reason"])
+        self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"] + 2)
+        self.assertEqual(self.epochs(daemons["b"])["view"], before["view"])
+        self.assertEqual(self.members(daemons["c"]), ())
+        self.etcd.change_password(WRONG_PASSWORD, PASSWORD)
+        self.assert_all_move(daemons)
 
     def test_configurations_that_do_not_fit_are_refused(self):
         node = self.nodes["b"]

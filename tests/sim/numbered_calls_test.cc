@@ -167,3 +167,16 @@ TEST_CASE("sim numbered calls: a result is as long as the shortest contribution"
     others.answer(0, 1, std::vector<std::byte>(24));
     CHECK(others.broken_law() == "I9");
 }
+
+TEST_CASE("sim numbered calls: a result is not shorter than the shortest contribution", "[sim]") {
+    // Behind the numbers of all members there is more.
+    const std::size_t bytes = GENERATE(24U, 32U);
+    Callers all;
+    std::vector<std::vector<std::byte>> contributions;
+    for (std::size_t i = 0; i < 3; ++i) {
+        contributions.push_back(all.call(i, i == 0 ? 40U : 32U));
+        contributions.back().resize(bytes);
+    }
+    all.answer(1, 1, combined(contributions));
+    CHECK(all.broken_law() == (bytes == 32 ? "" : "I3"));
+}
