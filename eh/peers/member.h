@@ -402,7 +402,9 @@ private:
     void forget_swap();
     bool ask_store(ReadFor reason);
     void learn(const ViewHandle& record, Instant now);
+    static bool is_plausible(Incarnation incarnation, Incarnation known);
     void pass_incarnation(Incarnation known);
+    void begin_behind(Incarnation known);
     void claim(Instant now);
 
     // member_root.cc

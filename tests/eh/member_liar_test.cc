@@ -126,6 +126,87 @@ TEST_CASE("eh member: a name is not locked out by a high incarnation", "[eh]") {
     }
 }
 
+TEST_CASE("eh member: one that has too high a number begins again behind the known one", "[eh]") {
+    constexpr Incarnation kUnknownMost = (Incarnation{1} << 40) + (Incarnation{1} << 32);
+    const MemberOptions options = with_static_root();
+    const bool is_told = GENERATE(true, false);
+    Member member = is_told ? joining(options, kOther)
+                            : Member(options, kOther, Incarnation{1} << 50, kNow);
+    if (is_told) {
+        (void)member.take_effects();
+        const Refuse lie{.reason = RefuseReason::kIncarnation, .incarnation = kUnknownMost};
+        member.on_message(kRoot, {.view = 1, .round = 6, .incarnation = 5, .body = lie}, kNow);
+    } else {
+        // Its file is damaged.
+        REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    }
+    const auto join = [&] {
+        const Seen asked(member);
+        REQUIRE(asked.find<Persist>() != nullptr);
+        member.on_persisted(asked.find<Persist>()->incarnation, kNow);
+        const Seen seen(member);
+        REQUIRE(seen.sent<Join>(kRoot.name) != nullptr);
+        return seen.sent<Join>(kRoot.name)->message;
+    };
+    const Message first = join();
+    CHECK(first.incarnation > kUnknownMost);
+
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kOther, first, kNow);
+    const Seen refused(root);
+    CHECK(refused.sent<Beat>(kOther.name) == nullptr);
+    CHECK(root.dropped() == 1);
+    REQUIRE(refused.sent<Refuse>(kOther.name) != nullptr);
+    member.on_message(kRoot, refused.sent<Refuse>(kOther.name)->message, kNow);
+
+    const Message second = join();
+    CHECK(second.incarnation > 5);
+    CHECK(second.incarnation < kUnknownMost);
+    root.on_message(kOther, second, kNow);
+    CHECK(Seen(root).sent<Beat>(kOther.name) != nullptr);
+    CHECK(root.dropped() == 1);
+}
+
+TEST_CASE("eh member: a number that no daemon can have makes nobody begin again", "[eh]") {
+    const MemberOptions options = with_static_root();
+    constexpr Incarnation kHigh = (Incarnation{1} << 40) + 1;
+    Member member(options, kOther, kHigh - 1, kNow);
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_persisted(kHigh, kNow);
+    (void)member.take_effects();
+    const Refuse lie{.reason = RefuseReason::kIncarnation,
+                     .incarnation = std::numeric_limits<Incarnation>::max()};
+    const auto round = static_cast<std::uint32_t>(kHigh);
+    member.on_message(kRoot, {.view = 1, .round = round, .incarnation = 5, .body = lie}, kNow);
+    CHECK(Seen(member).find<Persist>() == nullptr);
+    CHECK(member.dropped() == 1);
+}
+
+TEST_CASE("eh member: a promise does not lock its sender's name out of later views", "[eh]") {
+    const MemberOptions options;
+    Member candidate = seated(options, kOther, view_of_three(1));
+    const Instant silent = kNow + options.root_silent;
+    candidate.on_time(silent);
+    REQUIRE(Seen(candidate).find<ReadStore>() != nullptr);
+    candidate.on_view_read(committed(view_of_three(1)), silent);
+    REQUIRE(Seen(candidate).sent<Promise>(kThird.name) != nullptr);
+
+    const auto promised = [&](const Peer& from, Incarnation incarnation) {
+        const PromiseAck ack{.wants_join = true, .address = from.address};
+        candidate.on_message(from, as_member(1, incarnation, ack), silent);
+    };
+    promised(kThird, Incarnation{1} << 48);
+    CHECK(candidate.dropped() == 1);
+    promised(kRoot, 6);
+    CHECK(candidate.dropped() == 1);
+    candidate.on_time(silent + options.grace);
+
+    const Seen seen(candidate);
+    REQUIRE(seen.find<SwapStore>() != nullptr);
+    CHECK_FALSE(seen.find<SwapStore>()->next->find(kThird.name).has_value());
+    CHECK(seen.find<SwapStore>()->next->find(kRoot.name, 6).has_value());
+}
+
 TEST_CASE("eh member: a view with numbers that no daemon gets near is none", "[eh]") {
     const auto is_lawful = [](const View& view) {
         return decode_view(encode_view(view)).has_value();
