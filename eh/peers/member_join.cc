@@ -73,6 +73,9 @@ void Member::begin_join(Instant now) {
     create_at_ = kNever;
     found_member_ = false;
     if (!seated_) root_heard_ = now;
+    // No root begins behind a number that is higher than these: somebody lied. This member would
+    // take part in no epoch of a view that is true.
+    if (!seated_) newest_ = std::min(newest_, kNewestHeeded);
     if (!is_shared()) root_hint_ = options_->root;
     if (std::exchange(is_persisting_, true)) return;
     effects_.emplace_back(Persist{.incarnation = durable_ + 1});

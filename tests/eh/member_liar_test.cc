@@ -26,6 +26,14 @@ MemberOptions with_static_root() {
     return options;
 }
 
+// A short view in one message.
+ViewPart whole(const View& view) {
+    const std::vector<std::byte> bytes = encode_view(view);
+    return {.number = view.number,
+            .total = static_cast<std::uint32_t>(bytes.size()),
+            .bytes = bytes};
+}
+
 // Whether a root whose view is this one takes such a request to join up.
 bool heeds(View view, const Peer& from, Incarnation incarnation, EpochNumber newest) {
     const MemberOptions options;
@@ -80,6 +88,40 @@ TEST_CASE("eh member: an epoch outside of its view's numbers does not begin", "[
     CHECK(member.newest_epoch() == 0);
     member.on_message(kRoot, as_member(1, 5, Start{.epoch = 1000, .count = 3}), kNow);
     CHECK(member.newest_epoch() == 1000);
+}
+
+TEST_CASE("eh member: the last of all numbers keeps nobody out of later epochs", "[eh]") {
+    constexpr EpochNumber kHeeded = kEpochMax / 2;
+    const MemberOptions options;
+    // A view that no root has made.
+    View lie = view_of_three(1);
+    lie.epoch_high = kEpochMax;
+    Member member = seated(options, kOther, lie);
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_message(kRoot, as_member(1, 5, Start{.epoch = kEpochMax, .count = 3}), kNow);
+    REQUIRE(member.newest_epoch() == kEpochMax);
+    const Nack evicted{.number = 2,
+                       .is_excluded = true,
+                       .root = kRoot.name,
+                       .root_address = kRoot.address};
+    member.on_message(kRoot, {.view = 2, .round = 5, .incarnation = 5, .body = evicted}, kNow);
+    REQUIRE_FALSE(member.is_seated());
+
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_persisted(6, kNow);
+    const Seen asked(member);
+    REQUIRE(asked.sent<Join>(kRoot.name) != nullptr);
+    CHECK(std::get<Join>(asked.sent<Join>(kRoot.name)->message.body).newest == kHeeded);
+    View next = view_of_three(2);
+    next.roster[1].incarnation = 6;
+    next.roster[1].joined = 2;
+    next.epoch_low = kHeeded + 1;
+    next.epoch_high = kHeeded + options.block;
+    member.on_message(kRoot, as_member(2, 5, whole(next)), kNow);
+    REQUIRE(member.is_seated());
+    member.on_message(kRoot, as_member(2, 5, Start{.epoch = kHeeded + 1, .count = 3}), kNow);
+    CHECK(member.newest_epoch() == kHeeded + 1);
+    CHECK_FALSE(member.is_pending());
 }
 
 TEST_CASE("eh member: a request to join moves the numbers of epochs to a bound only", "[eh]") {
