@@ -291,6 +291,7 @@ private:
         std::vector<std::byte> bytes{};
         Peer from{};
         Instant again_at = kNever;
+        Instant since{};  // When the view was first asked for, or its last part came.
     };
 
     // member.cc

@@ -271,7 +271,7 @@ void Member::want_view(const Peer& from, ViewNumber number, Instant now) {
     if (number <= over()) return;
     if (assembly_.number > number || (assembly_.number == number && now < assembly_.again_at))
         return;
-    if (assembly_.number != number) assembly_ = {.number = number};
+    if (assembly_.number != number) assembly_ = {.number = number, .since = now};
     assembly_.from = from;
     assembly_.again_at = after(now, 2 * options_->resend);
     send(from,
@@ -294,11 +294,18 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     if (part.number <= over()) return;
     if (part.total > kViewBytesMax || part.bytes.empty()) return drop(from);
     if (part.number < assembly_.number) return;
-    if (part.number != assembly_.number) assembly_ = {.number = part.number};
+    if (part.number != assembly_.number) {
+        if (part.offset != 0) return want_view(from, part.number, now);
+        assembly_ = {.number = part.number,
+                     .from = from,
+                     .again_at = after(now, 2 * options_->resend),
+                     .since = now};
+    }
     if (part.offset != assembly_.bytes.size() || part.offset + part.bytes.size() > part.total) {
         return;
     }
     assembly_.from = from;
+    assembly_.since = now;
     assembly_.bytes.insert(assembly_.bytes.end(), part.bytes.begin(), part.bytes.end());
     assembly_.again_at = Instant{};
     if (assembly_.bytes.size() < part.total) return want_view(from, part.number, now);

@@ -75,6 +75,42 @@ TEST_CASE("eh member: a root promises to take part in no view", "[eh]") {
     }
 }
 
+TEST_CASE("eh member: a view that nobody has keeps no other view away for long", "[eh]") {
+    constexpr ViewNumber kLast = std::numeric_limits<ViewNumber>::max();
+    const MemberOptions options;
+    const bool is_seated = GENERATE(true, false);
+    Member member =
+        is_seated ? seated(options, kOther, view_of_three(1)) : joining(options, kOther);
+    View next = view_of_three(2);
+    if (!is_seated) {
+        member.on_view_read(committed(view_of_three(1)), kNow);
+        next.roster[1].incarnation = 6;
+        next.roster[1].joined = 2;
+    }
+    ViewNews news{.difference{.base = kLast - 1, .rest = next}};
+    news.difference.rest.roster.clear();
+    news.difference.rest.number = kLast;
+    const ViewPart later_part{
+        .number = kLast, .offset = 1, .total = 9, .bytes{std::byte{1}}};
+    const ViewPart long_part{.number = kLast, .total = 1, .bytes{std::byte{1}, std::byte{1}}};
+    // A member that is in no view does not heed the first one.
+    const std::vector<Body> lies{Ready{.count = 1}, news, later_part, long_part};
+    const std::size_t which = GENERATE(0U, 1U, 2U, 3U);
+    CAPTURE(is_seated, which);
+    member.on_message(kThird, as_member(kLast, 5, lies[which]), kNow);
+
+    // The root is alive all the time.
+    Instant now = kNow;
+    while (now < kNow + 2 * options.grace) {
+        now += options.grace / 4;
+        member.on_message(kRoot, as_member(1, 5, Beat{}), now);
+        member.on_time(now);
+    }
+    member.on_message(kRoot, as_member(2, 5, whole(next)), now);
+    CHECK(member.view_number() == 2);
+    CHECK(member.is_seated());
+}
+
 TEST_CASE("eh member: an epoch outside of its view's numbers does not begin", "[eh]") {
     const MemberOptions options;
     View view = view_of_three(1);
