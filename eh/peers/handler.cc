@@ -56,6 +56,12 @@ bool is_of_silence(const Error& error) {
     return error.os_errno == ETIMEDOUT || error.os_errno == ESTALE;
 }
 
+// Whether these bytes of a file are an incarnation that a daemon can have.
+bool has_incarnation(const std::vector<std::byte>& bytes) {
+    return bytes.size() == sizeof(Incarnation) &&
+           load_little<Incarnation>(bytes.data()) <= kIncarnationMax;
+}
+
 MemberOptions observed(MemberOptions options, const EpochObserver* observer) {
     if (observer != nullptr) options.rules = observer->rules(options.rules);
     return options;
@@ -310,8 +316,8 @@ void PeersHandler::on_file_read(Result<std::vector<std::byte>> bytes) {
     file_busy_ = false;
     if (stopped_) return;
     // A damaged file is like a lost one: the roster of the others has a number to go on from.
-    if (bytes && bytes->size() != sizeof(Incarnation)) {
-        report_file({.code = Errc::kCorrupt, .context = "the file has not 8 bytes"});
+    if (bytes && !has_incarnation(*bytes)) {
+        report_file({.code = Errc::kCorrupt, .context = "the file has no incarnation"});
         bytes = std::unexpected(Error{.code = Errc::kNotFound, .context = "no incarnation"});
     }
     if (!bytes && bytes.error().code != Errc::kNotFound) {

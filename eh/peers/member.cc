@@ -342,8 +342,11 @@ void Member::on_time(Instant now) {
     if (join_at_ != kNever && now >= join_at_) go_on_joining(now);
     if (now >= claim_at_) claim(now);
     if (assembly_.number != 0 && now >= assembly_.again_at) {
+        // Nobody may have it: it was a lie, and keeps others from coming. Otherwise a member that
+        // is in this view tells of it again.
+        const bool is_stuck = now >= after(assembly_.since, 2 * options_->grace);
         const bool is_old = assembly_.number <= over();
-        if (is_old || now >= after(root_heard_, 2 * options_->root_silent)) {
+        if (is_old || is_stuck || now >= after(root_heard_, 2 * options_->root_silent)) {
             assembly_ = {};
         } else {
             want_view(assembly_.from, assembly_.number, now);

@@ -56,7 +56,9 @@ struct MemberOptions {
     Duration back_off_max = 30s;       // The longest pause between two attempts to join again.
     std::size_t expect = 1;            // The first epoch waits until there are so many members.
     Duration bootstrap_timeout = 30s;  // The longest wait for `expect` members.
-    std::int64_t block = 1 << 20;      // How many epoch numbers a root reserves at a time.
+    // How many epoch numbers a root reserves at a time. A quarter of them or more is left while the
+    // store is away.
+    std::int64_t block = 1 << 30;
     Quorum quorum = Quorum::kParticipants;
     // Daemons that should be members, as far as they are known; this one may be among them. In a
     // shared store that has no view, they are asked before one is made.
@@ -291,6 +293,7 @@ private:
         std::vector<std::byte> bytes{};
         Peer from{};
         Instant again_at = kNever;
+        Instant since{};  // When the view was first asked for, or its last part came.
     };
 
     // member.cc
@@ -372,6 +375,9 @@ private:
     void want_view(const Peer& from, ViewNumber number, Instant now);
     void on_view_news(const Peer& from, const ViewNews& news, Instant now);
     void on_view_part(const Peer& from, const ViewPart& part, Instant now);
+    void hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
+                   Instant now);
+    std::optional<ViewDifference> news_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
@@ -402,7 +408,9 @@ private:
     void forget_swap();
     bool ask_store(ReadFor reason);
     void learn(const ViewHandle& record, Instant now);
+    static bool is_plausible(Incarnation incarnation, Incarnation known);
     void pass_incarnation(Incarnation known);
+    void begin_behind(Incarnation known);
     void claim(Instant now);
 
     // member_root.cc

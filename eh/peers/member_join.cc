@@ -20,11 +20,19 @@ constexpr EpochNumber kNewestHeeded = kEpochMax / 2;
 constexpr Incarnation kUnknownMax = Incarnation{1} << 40;
 constexpr Incarnation kLeapMax = Incarnation{1} << 32;
 
-bool is_plausible(Incarnation incarnation, Incarnation known) {
-    return incarnation <= std::max(known, kUnknownMax) + kLeapMax;
+// A number above `known`. Daemons that had different numbers before get different ones.
+Incarnation number_behind(Incarnation known, Incarnation before) {
+    constexpr std::uint64_t kSpread = 1 << 16;
+    return known + 1 + core::mix(1, before) % kSpread;
 }
 
 }  // namespace
+
+// Whether a daemon may have this incarnation, if `known` is the newest one that is known of its
+// name; 0: none is.
+bool Member::is_plausible(Incarnation incarnation, Incarnation known) {
+    return incarnation <= std::max(known, kUnknownMax) + kLeapMax;
+}
 
 CommonRules Member::rules() const {
     const auto ns = [](Duration span) { return static_cast<std::uint64_t>(span.count()); };
@@ -65,6 +73,9 @@ void Member::begin_join(Instant now) {
     create_at_ = kNever;
     found_member_ = false;
     if (!seated_) root_heard_ = now;
+    // No root begins behind a number that is higher than these: somebody lied. This member would
+    // take part in no epoch of a view that is true.
+    if (!seated_) newest_ = std::min(newest_, kNewestHeeded);
     if (!is_shared()) root_hint_ = options_->root;
     if (std::exchange(is_persisting_, true)) return;
     effects_.emplace_back(Persist{.incarnation = durable_ + 1});
@@ -105,8 +116,14 @@ void Member::go_on_joining(Instant now) {
 // The roster or the root has a higher incarnation of this name. Another daemon of the name may hear
 // the same: the two must not go on with one number.
 void Member::pass_incarnation(Incarnation known) {
-    constexpr std::uint64_t kSpread = 1 << 16;
-    durable_ = std::max(durable_, known + 1 + core::mix(1, durable_) % kSpread);
+    durable_ = std::max(durable_, number_behind(known, durable_));
+}
+
+// The number of this daemon is so high that no root takes it: its file is damaged, or it was told
+// a wrong number. It goes on like a daemon that has lost its file.
+void Member::begin_behind(Incarnation known) {
+    durable_ = number_behind(known, durable_);
+    given_up_ = 0;
 }
 
 // The root's next incarnation takes over from it: nobody else answers at the root's address.
@@ -121,7 +138,7 @@ void Member::claim(Instant now) {
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
     if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);
-    adopt(record, std::nullopt, now);
+    adopt(record, news_of(*record), now);
 }
 
 void Member::use_record(const ViewHandle& record, Instant now) {
@@ -213,7 +230,10 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     const auto seat = view_->find(from.name);
     const Incarnation gone = view_->gone(from.name);  // 0 for a member.
     const Incarnation newest = seat ? view_->at(*seat).incarnation : gone;
-    if (!is_plausible(message.incarnation, newest)) return drop(from);
+    if (!is_plausible(message.incarnation, newest)) {
+        drop(from);
+        return refuse(RefuseReason::kIncarnation, newest);
+    }
     if (gone >= message.incarnation) return refuse(RefuseReason::kIncarnation, gone);
     Instant not_before{};
     if (seat) {
@@ -285,8 +305,14 @@ void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
     }
     if (standing_ != Standing::kJoining || seated_) return;
     if (refuse.reason == RefuseReason::kIncarnation) {
-        if (!is_plausible(refuse.incarnation, durable_)) return drop(from);
-        pass_incarnation(refuse.incarnation);
+        if (refuse.incarnation > kIncarnationMax) return drop(from);
+        if (!is_plausible(incarnation_, refuse.incarnation)) {
+            begin_behind(refuse.incarnation);
+        } else if (is_plausible(refuse.incarnation, durable_)) {
+            pass_incarnation(refuse.incarnation);
+        } else {
+            return drop(from);
+        }
         return begin_join(now);
     }
     if (refuse.reason == RefuseReason::kRules) {
@@ -398,11 +424,14 @@ void Member::on_probed(const Result<ViewHandle>& read, Instant now) {
 }
 
 // Whether the store has less than this member is in: its view was removed, or an older one put back
-// in its place, perhaps with other views after it. Then it is as if the store failed.
+// in its place, perhaps with other views after it, or somebody has changed it. Then it is as if the
+// store failed.
 bool Member::lost_view(const ViewHandle& record) const {
     if (!seated_) return false;
     if (record == nullptr || record->number() < view_number()) return true;
-    return record->number() == view_number() && record->view().writer != view_->view().writer;
+    if (record->number() > view_number()) return false;
+    return record->view().writer != view_->view().writer ||
+           !record->find(self_.name, sent_incarnation());
 }
 
 void Member::note_lost_view(const ViewHandle& record) {
@@ -455,9 +484,7 @@ void Member::end_swap(Instant now) {
     swap_ = SwapKind::kNone;
     settle_at_ = kNever;
     const ViewHandle before = candidacy_ ? candidacy_->target : nullptr;
-    std::optional<ViewDifference> news;
-    if (seated_ && next->number() == view_number() + 1)
-        news = difference(view_->view(), next->view());
+    std::optional<ViewDifference> news = news_of(*next);
     if (duty_ && !next->find(self_.name)) {
         if (!next->empty()) tell_successor(*next, news);
         release_leavers(*next);

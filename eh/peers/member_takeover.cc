@@ -105,6 +105,7 @@ void Member::on_promise_ack(const Peer& from, const Message& message, const Prom
     const auto position = candidacy_->target->find(from.name);
     if (!position || from.name == self_.name) return drop(from);
     const Incarnation known_to_all = candidacy_->target->at(*position).incarnation;
+    if (!is_plausible(message.incarnation, known_to_all)) return drop(from);
     if (message.incarnation < known_to_all) {
         // It has lost its file, and can only join with a higher number.
         if (ack.wants_join) {

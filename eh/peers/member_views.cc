@@ -275,7 +275,7 @@ void Member::want_view(const Peer& from, ViewNumber number, Instant now) {
     if (number <= over()) return;
     if (assembly_.number > number || (assembly_.number == number && now < assembly_.again_at))
         return;
-    if (assembly_.number != number) assembly_ = {.number = number};
+    if (assembly_.number != number) assembly_ = {.number = number, .since = now};
     assembly_.from = from;
     assembly_.again_at = after(now, 2 * options_->resend);
     send(from,
@@ -290,7 +290,7 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
     if (!seated_ || difference.base != view_number()) return want_view(from, number, now);
     auto next = apply(view_->view(), difference);
     if (!next) return drop(from);
-    adopt(share(*std::move(next)), difference, now);
+    hear_view(from, share(*std::move(next)), difference, now);
 }
 
 void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
@@ -298,11 +298,18 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     if (part.number <= over()) return;
     if (part.total > kViewBytesMax || part.bytes.empty()) return drop(from);
     if (part.number < assembly_.number) return;
-    if (part.number != assembly_.number) assembly_ = {.number = part.number};
+    if (part.number != assembly_.number) {
+        if (part.offset != 0) return want_view(from, part.number, now);
+        assembly_ = {.number = part.number,
+                     .from = from,
+                     .again_at = after(now, 2 * options_->resend),
+                     .since = now};
+    }
     if (part.offset != assembly_.bytes.size() || part.offset + part.bytes.size() > part.total) {
         return;
     }
     assembly_.from = from;
+    assembly_.since = now;
     assembly_.bytes.insert(assembly_.bytes.end(), part.bytes.begin(), part.bytes.end());
     assembly_.again_at = Instant{};
     if (assembly_.bytes.size() < part.total) return want_view(from, part.number, now);
@@ -310,7 +317,27 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     assembly_ = {};
     if (!view) return drop(from);
     normalise(view->carry);
-    adopt(share(*std::move(view)), std::nullopt, now);
+    hear_view(from, share(*std::move(view)), std::nullopt, now);
+}
+
+// Only the store makes a member root. One that believed a lie would be root of a view that the store
+// does not have: it could not change it, and would go on in it alone.
+void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
+                       Instant now) {
+    // The only root makes all views.
+    if (!is_shared() && reaches_store()) return;
+    const bool is_own = !next->empty() && next->root().name == self_.name &&
+                        (next->root().incarnation == sent_incarnation() ||
+                         next->root().incarnation == incarnation_);
+    if (!is_own) return adopt(next, std::move(news), now);
+    if (!reaches_store()) return drop(from);
+    if (phase_ == Phase::kNone && !candidacy_) ask_store(ReadFor::kNews);
+}
+
+// How the next view follows from the one that this member is in; nothing if it is another view.
+std::optional<ViewDifference> Member::news_of(const CommittedView& next) const {
+    if (!seated_ || next.number() != view_number() + 1) return std::nullopt;
+    return difference(view_->view(), next.view());
 }
 
 void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {

@@ -20,6 +20,10 @@ constexpr std::uint32_t kMoved = kWholeDemand / 64;
 // More nodes than a cluster has.
 constexpr std::uint64_t kNodesMax = 16'384;
 
+// More epochs than pass between two localities of a node. The number of an epoch that is further
+// behind the newest one shows that the newest one was a lie of a peer.
+constexpr eh::EpochNumber kFarBehind = eh::EpochNumber{1} << 40;
+
 Share part_of_whole(std::uint64_t amount, std::uint64_t of) {
     return static_cast<Share>(static_cast<Wide>(kWholeShare) * amount / of);
 }
@@ -85,7 +89,7 @@ void ClusterShares::write(std::span<std::byte> room, std::vector<ClusterDemand>&
 
 void ClusterShares::note_newest(eh::EpochNumber epoch) {
     eh::EpochNumber seen = node_->newest.load(std::memory_order_relaxed);
-    while (seen < epoch) {
+    while (seen < epoch || seen - epoch > kFarBehind) {
         if (!node_->newest.compare_exchange_weak(seen, epoch, std::memory_order_relaxed)) continue;
         node_->previous.store(seen, std::memory_order_relaxed);
         return;

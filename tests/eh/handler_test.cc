@@ -278,6 +278,25 @@ TEST_CASE("eh handler: daemons without a file begin with incarnations of their o
     CHECK(first_of(1s) != first_of(1s + 1ns));
 }
 
+TEST_CASE("eh handler: a damaged file of the incarnation is like a lost one", "[eh]") {
+    // Too short, or full of ones: no higher number follows that one.
+    const std::size_t size = GENERATE(7U, 8U);
+    Node node;
+    node.file.bytes.emplace(size, std::byte{0xff});
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    node.handler.begin();
+    node.file.finish_one();
+    REQUIRE(node.file.writes == 1);
+    node.file.finish_one();
+    CHECK(told(node, "eh.incarnation_failed") == 1);
+    CHECK(node.file.writes == 1);
+    REQUIRE(node.file.bytes->size() == sizeof(Incarnation));
+    const auto incarnation = load_little<Incarnation>(node.file.bytes->data());
+    CHECK(incarnation > 0);
+    CHECK(incarnation < kIncarnationMax);
+    node.handler.stop();
+}
+
 TEST_CASE("eh handler: a store that fails is reported once for each reason", "[eh]") {
     Node node;
     const Error one{.code = Errc::kTimedOut, .context = "one"};

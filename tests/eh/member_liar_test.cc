@@ -3,6 +3,7 @@
 // told what nobody honest would tell it.
 
 #include <limits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,14 @@ MemberOptions with_static_root() {
     MemberOptions options;
     options.root = kRoot;
     return options;
+}
+
+// A short view in one message.
+ViewPart whole(const View& view) {
+    const std::vector<std::byte> bytes = encode_view(view);
+    return {.number = view.number,
+            .total = static_cast<std::uint32_t>(bytes.size()),
+            .bytes = bytes};
 }
 
 // Whether a root whose view is this one takes such a request to join up.
@@ -67,6 +76,109 @@ TEST_CASE("eh member: a root promises to take part in no view", "[eh]") {
     }
 }
 
+TEST_CASE("eh member: only the store makes a member root", "[eh]") {
+    const bool is_shared = GENERATE(true, false);
+    const bool in_parts = GENERATE(true, false);
+    const bool is_true = GENERATE(true, false);
+    CAPTURE(is_shared, in_parts, is_true);
+    const MemberOptions options = is_shared ? MemberOptions{} : with_static_root();
+    View next = view_of_three(2);
+    std::swap(next.roster[0], next.roster[1]);
+    Member member = seated(options, kOther, view_of_three(1));
+    if (in_parts) {
+        member.on_message(kRoot, as_member(2, 5, whole(next)), kNow);
+    } else {
+        const auto difference = eh::difference(view_of_three(1), next);
+        REQUIRE(difference.has_value());
+        member.on_message(kRoot, as_member(1, 5, ViewNews{.difference = *difference}), kNow);
+    }
+    CHECK(member.view_number() == 1);
+    CHECK_FALSE(member.is_root());
+    CHECK((Seen(member).find<ReadStore>() != nullptr) == is_shared);
+    CHECK(member.dropped() == (is_shared ? 0U : 1U));
+    if (!is_shared) return;
+
+    member.on_view_read(committed(is_true ? next : view_of_three(1)), kNow);
+    CHECK(member.is_root() == is_true);
+    CHECK(member.view_number() == (is_true ? 2U : 1U));
+}
+
+TEST_CASE("eh member: a view that somebody has emptied in the store is a lost one", "[eh]") {
+    const MemberOptions options;
+    const bool is_empty = GENERATE(true, false);
+    CAPTURE(is_empty);
+    View stored = view_of_three(1);
+    if (is_empty) stored.roster.clear();
+    Member member = seated(options, kOther, view_of_three(1));
+    const Instant silent = kNow + options.root_silent;
+    member.on_time(silent);
+    REQUIRE(Seen(member).find<ReadStore>() != nullptr);
+    member.on_view_read(committed(stored), silent);
+    const Seen seen(member);
+    CHECK((seen.event(EventKind::kViewLost) != nullptr) == is_empty);
+    CHECK((seen.sent<Promise>(kThird.name) != nullptr) == !is_empty);
+    CHECK(seen.find<SwapStore>() == nullptr);
+    CHECK(member.is_seated());
+}
+
+TEST_CASE("eh member: a root of one view is not made root of another by a message", "[eh]") {
+    const bool is_shared = GENERATE(true, false);
+    const MemberOptions options = is_shared ? MemberOptions{} : with_static_root();
+    Member root = seated(options, kRoot, view_of_three(1));
+    View lie = view_of_three(1'000'000);
+    // Of the root alone, or without it: a root that alone has the store knows both for lies.
+    const bool has_root = GENERATE(true, false) || is_shared;
+    if (has_root) {
+        lie.roster.resize(1);
+    } else {
+        lie.roster.erase(lie.roster.begin());
+    }
+    root.on_message(kThird, as_member(lie.number, 5, whole(lie)), kNow);
+    CHECK(root.view_number() == 1);
+    CHECK(root.is_root());
+    CHECK((Seen(root).find<ReadStore>() != nullptr) == is_shared);
+    if (!is_shared) return;
+    root.on_view_read(committed(view_of_three(1)), kNow);
+    CHECK(root.view_number() == 1);
+    CHECK(root.is_root());
+}
+
+TEST_CASE("eh member: a view that nobody has keeps no other view away for long", "[eh]") {
+    constexpr ViewNumber kLast = std::numeric_limits<ViewNumber>::max();
+    const MemberOptions options;
+    const bool is_seated = GENERATE(true, false);
+    Member member =
+        is_seated ? seated(options, kOther, view_of_three(1)) : joining(options, kOther);
+    View next = view_of_three(2);
+    if (!is_seated) {
+        member.on_view_read(committed(view_of_three(1)), kNow);
+        next.roster[1].incarnation = 6;
+        next.roster[1].joined = 2;
+    }
+    ViewNews news{.difference{.base = kLast - 1, .rest = next}};
+    news.difference.rest.roster.clear();
+    news.difference.rest.number = kLast;
+    const ViewPart later_part{
+        .number = kLast, .offset = 1, .total = 9, .bytes{std::byte{1}}};
+    const ViewPart long_part{.number = kLast, .total = 1, .bytes{std::byte{1}, std::byte{1}}};
+    // A member that is in no view does not heed the first one.
+    const std::vector<Body> lies{Ready{.count = 1}, news, later_part, long_part};
+    const std::size_t which = GENERATE(0U, 1U, 2U, 3U);
+    CAPTURE(is_seated, which);
+    member.on_message(kThird, as_member(kLast, 5, lies[which]), kNow);
+
+    // The root is alive all the time.
+    Instant now = kNow;
+    while (now < kNow + 2 * options.grace) {
+        now += options.grace / 4;
+        member.on_message(kRoot, as_member(1, 5, Beat{}), now);
+        member.on_time(now);
+    }
+    member.on_message(kRoot, as_member(2, 5, whole(next)), now);
+    CHECK(member.view_number() == 2);
+    CHECK(member.is_seated());
+}
+
 TEST_CASE("eh member: an epoch outside of its view's numbers does not begin", "[eh]") {
     const MemberOptions options;
     View view = view_of_three(1);
@@ -80,6 +192,40 @@ TEST_CASE("eh member: an epoch outside of its view's numbers does not begin", "[
     CHECK(member.newest_epoch() == 0);
     member.on_message(kRoot, as_member(1, 5, Start{.epoch = 1000, .count = 3}), kNow);
     CHECK(member.newest_epoch() == 1000);
+}
+
+TEST_CASE("eh member: the last of all numbers keeps nobody out of later epochs", "[eh]") {
+    constexpr EpochNumber kHeeded = kEpochMax / 2;
+    const MemberOptions options;
+    // A view that no root has made.
+    View lie = view_of_three(1);
+    lie.epoch_high = kEpochMax;
+    Member member = seated(options, kOther, lie);
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_message(kRoot, as_member(1, 5, Start{.epoch = kEpochMax, .count = 3}), kNow);
+    REQUIRE(member.newest_epoch() == kEpochMax);
+    const Nack evicted{.number = 2,
+                       .is_excluded = true,
+                       .root = kRoot.name,
+                       .root_address = kRoot.address};
+    member.on_message(kRoot, {.view = 2, .round = 5, .incarnation = 5, .body = evicted}, kNow);
+    REQUIRE_FALSE(member.is_seated());
+
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_persisted(6, kNow);
+    const Seen asked(member);
+    REQUIRE(asked.sent<Join>(kRoot.name) != nullptr);
+    CHECK(std::get<Join>(asked.sent<Join>(kRoot.name)->message.body).newest == kHeeded);
+    View next = view_of_three(2);
+    next.roster[1].incarnation = 6;
+    next.roster[1].joined = 2;
+    next.epoch_low = kHeeded + 1;
+    next.epoch_high = kHeeded + options.block;
+    member.on_message(kRoot, as_member(2, 5, whole(next)), kNow);
+    REQUIRE(member.is_seated());
+    member.on_message(kRoot, as_member(2, 5, Start{.epoch = kHeeded + 1, .count = 3}), kNow);
+    CHECK(member.newest_epoch() == kHeeded + 1);
+    CHECK_FALSE(member.is_pending());
 }
 
 TEST_CASE("eh member: a request to join moves the numbers of epochs to a bound only", "[eh]") {
@@ -124,6 +270,87 @@ TEST_CASE("eh member: a name is not locked out by a high incarnation", "[eh]") {
         const Seen seen(member);
         CHECK((seen.find<Persist>() != nullptr) == (known == 1000));
     }
+}
+
+TEST_CASE("eh member: one that has too high a number begins again behind the known one", "[eh]") {
+    constexpr Incarnation kUnknownMost = (Incarnation{1} << 40) + (Incarnation{1} << 32);
+    const MemberOptions options = with_static_root();
+    const bool is_told = GENERATE(true, false);
+    Member member = is_told ? joining(options, kOther)
+                            : Member(options, kOther, Incarnation{1} << 50, kNow);
+    if (is_told) {
+        (void)member.take_effects();
+        const Refuse lie{.reason = RefuseReason::kIncarnation, .incarnation = kUnknownMost};
+        member.on_message(kRoot, {.view = 1, .round = 6, .incarnation = 5, .body = lie}, kNow);
+    } else {
+        // Its file is damaged.
+        REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    }
+    const auto join = [&] {
+        const Seen asked(member);
+        REQUIRE(asked.find<Persist>() != nullptr);
+        member.on_persisted(asked.find<Persist>()->incarnation, kNow);
+        const Seen seen(member);
+        REQUIRE(seen.sent<Join>(kRoot.name) != nullptr);
+        return seen.sent<Join>(kRoot.name)->message;
+    };
+    const Message first = join();
+    CHECK(first.incarnation > kUnknownMost);
+
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kOther, first, kNow);
+    const Seen refused(root);
+    CHECK(refused.sent<Beat>(kOther.name) == nullptr);
+    CHECK(root.dropped() == 1);
+    REQUIRE(refused.sent<Refuse>(kOther.name) != nullptr);
+    member.on_message(kRoot, refused.sent<Refuse>(kOther.name)->message, kNow);
+
+    const Message second = join();
+    CHECK(second.incarnation > 5);
+    CHECK(second.incarnation < kUnknownMost);
+    root.on_message(kOther, second, kNow);
+    CHECK(Seen(root).sent<Beat>(kOther.name) != nullptr);
+    CHECK(root.dropped() == 1);
+}
+
+TEST_CASE("eh member: a number that no daemon can have makes nobody begin again", "[eh]") {
+    const MemberOptions options = with_static_root();
+    constexpr Incarnation kHigh = (Incarnation{1} << 40) + 1;
+    Member member(options, kOther, kHigh - 1, kNow);
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_persisted(kHigh, kNow);
+    (void)member.take_effects();
+    const Refuse lie{.reason = RefuseReason::kIncarnation,
+                     .incarnation = std::numeric_limits<Incarnation>::max()};
+    const auto round = static_cast<std::uint32_t>(kHigh);
+    member.on_message(kRoot, {.view = 1, .round = round, .incarnation = 5, .body = lie}, kNow);
+    CHECK(Seen(member).find<Persist>() == nullptr);
+    CHECK(member.dropped() == 1);
+}
+
+TEST_CASE("eh member: a promise does not lock its sender's name out of later views", "[eh]") {
+    const MemberOptions options;
+    Member candidate = seated(options, kOther, view_of_three(1));
+    const Instant silent = kNow + options.root_silent;
+    candidate.on_time(silent);
+    REQUIRE(Seen(candidate).find<ReadStore>() != nullptr);
+    candidate.on_view_read(committed(view_of_three(1)), silent);
+    REQUIRE(Seen(candidate).sent<Promise>(kThird.name) != nullptr);
+
+    const auto promised = [&](const Peer& from, Incarnation incarnation) {
+        const PromiseAck ack{.wants_join = true, .address = from.address};
+        candidate.on_message(from, as_member(1, incarnation, ack), silent);
+    };
+    promised(kThird, Incarnation{1} << 48);
+    CHECK(candidate.dropped() == 1);
+    promised(kRoot, 6);
+    CHECK(candidate.dropped() == 1);
+    candidate.on_time(silent + options.grace);
+
+    const Seen seen(candidate);
+    REQUIRE(seen.find<SwapStore>() != nullptr);
+    CHECK_FALSE(seen.find<SwapStore>()->next->find(kThird.name).has_value());
+    CHECK(seen.find<SwapStore>()->next->find(kRoot.name, 6).has_value());
 }
 
 TEST_CASE("eh member: a view with numbers that no daemon gets near is none", "[eh]") {

@@ -292,6 +292,25 @@ TEST_CASE("lrs cluster shares: whatever a peer says, a node goes on", "[lrs]") {
     }
 }
 
+TEST_CASE("lrs cluster shares: the last of all numbers cuts no node off for ever", "[lrs]") {
+    constexpr std::uint64_t kId = 5;
+    SharingNode node(1, 4);
+    const Ticks now = ticks_at(kSharesStart);
+    const auto begin = [&](eh::EpochNumber epoch) {
+        const Bytes said = contribution(*node.parts[0], kId, 3 * kWholeDemand);
+        node.parts[0]->begin(epoch, {.filled = 1, .bytes = said, .expires_at = kSharesStart + 2s},
+                             now);
+        node.settle(0, kId, now);
+    };
+    begin(1);
+    // Of a peer that lies. The node loses its membership, and joins again.
+    begin(eh::EpochNumber{1} << 62);
+    node.parts[0]->lose();
+    for (eh::EpochNumber epoch = 2; epoch <= 5; ++epoch) begin(epoch);
+    CHECK(node.parts[0]->is_in(now));
+    CHECK(node.usable(kId, now) == kWholeShare);
+}
+
 TEST_CASE("lrs cluster shares: a share ends when others may have it", "[lrs]") {
     constexpr std::uint64_t kId = 5;
     SharingNode node(1, 4);
