@@ -82,6 +82,11 @@ const LibraryElement* Robot::drive_element(std::string_view serial) const {
     return found == elements_.end() ? nullptr : &*found;
 }
 
+const LibraryElement* Robot::element(std::uint32_t address) const {
+    const auto found = std::ranges::find(elements_, address, &LibraryElement::address);
+    return found == elements_.end() ? nullptr : &*found;
+}
+
 const LibraryElement* Robot::cartridge(std::string_view barcode) const {
     const auto found = std::ranges::find_if(elements_, [barcode](const LibraryElement& each) {
         return each.full && each.barcode == barcode;
@@ -232,13 +237,7 @@ Task<Result<void>> Robot::put_away_now(std::string drive_serial) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
-    const auto moved = co_await move(from->address, to->address);
-    if (!moved) co_return moved;
-    const LibraryElement* const left = drive_element(drive_serial);
-    if (left != nullptr && left->full) {
-        co_return std::unexpected(kMovedOther);
-    }
-    co_return Result<void>{};
+    co_return co_await move_exactly(from->address, to->address);
 }
 
 void Robot::note_down(std::string_view drive_serial, std::string_view name) {
@@ -285,11 +284,7 @@ Task<Result<void>> Robot::take_out(std::string barcode) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no import/export element is free"});
     }
-    const auto moved = co_await move((*from)->address, to->address);
-    if (moved && !is_outside(barcode)) {
-        co_return std::unexpected(kMovedOther);
-    }
-    co_return moved;
+    co_return co_await move_exactly((*from)->address, to->address);
 }
 
 Task<Result<void>> Robot::bring_in(std::string barcode) {
@@ -308,7 +303,19 @@ Task<Result<void>> Robot::bring_in(std::string barcode) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
-    co_return co_await move((*from)->address, to->address);
+    co_return co_await move_exactly((*from)->address, to->address);
+}
+
+Task<Result<void>> Robot::move_exactly(std::uint32_t from, std::uint32_t to) {
+    const auto moved = co_await move(from, to);
+    if (!moved) co_return moved;
+    const LibraryElement* const left = element(from);
+    const LibraryElement* const reached = element(to);
+    const bool has_arrived = reached != nullptr && reached->full;
+    if (!has_arrived || (left != nullptr && left->full)) {
+        co_return std::unexpected(kMovedOther);
+    }
+    co_return Result<void>{};
 }
 
 Task<Result<void>> Robot::move(std::uint32_t from, std::uint32_t to) {

@@ -76,7 +76,8 @@ public:
     Task<Result<void>> take_out(std::string barcode);
     // Moves the cartridge from an exchange element to a free storage element. One free storage
     // element is reserved for each cartridge in a drive. kNoSpace: no other storage element is
-    // free. Moves nothing if the cartridge is in a storage element or a drive.
+    // free. Otherwise as take_out(). Moves nothing if the cartridge is in a storage element or a
+    // drive.
     Task<Result<void>> bring_in(std::string barcode);
     // Whether the cartridge is in an exchange element.
     bool is_outside(std::string_view barcode) const;
@@ -95,9 +96,12 @@ private:
     Task<Result<void>> look_now();
     Task<Result<void>> put_away_now(std::string drive_serial);
     Task<Result<void>> move(std::uint32_t from, std::uint32_t to);
+    // Does the same, and fails with kIo if the changer has moved another cartridge.
+    Task<Result<void>> move_exactly(std::uint32_t from, std::uint32_t to);
     Task<Result<std::uint32_t>> get_out(std::string barcode, std::uint32_t to);
     Task<Result<void>> check_brought(Load what);
     Result<const devices::LibraryElement*> only_cartridge(std::string_view barcode) const;
+    const devices::LibraryElement* element(std::uint32_t address) const;
     const devices::LibraryElement* cartridge(std::string_view barcode) const;
     const devices::LibraryElement* free_element(devices::LibraryElement::Kind kind) const;
     std::size_t count_elements(devices::LibraryElement::Kind kind, bool full) const;

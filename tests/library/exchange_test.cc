@@ -202,6 +202,26 @@ TEST_CASE("library: an export without a free exchange element changes nothing", 
     stage.stop();
 }
 
+TEST_CASE("library: an import for which the changer moves another cartridge fails", "[library]") {
+    TapeStage stage;
+    const Released object(stage);
+    REQUIRE(take_out(stage, object.barcode, true).kind == Kind::kDone);
+    stage.bay.library()->faults().takes_other = true;
+
+    const MediaOutcome failed = bring_in(stage, object.barcode);
+    INFO(failed.words);
+    CHECK(failed.kind == Kind::kFailed);
+    CHECK(failed.imported.empty());
+    CHECK_FALSE(stage.bay.library()->faults().takes_other);
+    CHECK(is_outside(stage, object.barcode));
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kExported);
+
+    REQUIRE(bring_in(stage, object.barcode).kind == Kind::kDone);
+    CHECK_FALSE(is_outside(stage, object.barcode));
+    CHECK(stage.recalled(object.fid) == object.bytes);
+    stage.stop();
+}
+
 TEST_CASE("library: new cartridges are brought in through exchange elements", "[library]") {
     TapeStage stage({.cartridges = 0});
     const std::uint32_t address =
