@@ -212,7 +212,7 @@ private:
     void note_generation(const store::Inspection& found);
     void take_serial(Cartridge& cartridge);
     Task<void> judge_serial(CartridgeId id);
-    Task<Result<void>> note_other(store::Vsn vsn);
+    void note_other(const store::Inspection& found);
     Task<Result<std::uint32_t>> next_generation(CartridgeId id);
     bool needs_index() const;
     Task<Result<void>> write_index(Index which);

@@ -81,6 +81,26 @@ TEST_CASE("library: a format of a write-protected cartridge is refused, and chan
     CHECK(stage.recalled(object.fid) == object.bytes);
 }
 
+TEST_CASE("library: a format compares the label with other cartridges, and reads it once",
+          "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    unload_all(stage);
+    devices::CartridgeImage& written = tape_of(stage, object.barcode);
+    const std::string blank = object.barcode == "V00000L9" ? "V00001L9" : "V00000L9";
+    std::swap(written.info().barcode, tape_of(stage, blank).info().barcode);
+    const auto moves = [&stage] {
+        return stage.drive(0).figures().locates + stage.drive(1).figures().locates;
+    };
+    const std::uint64_t before = moves();
+
+    const MediaOutcome outcome = format_it(stage, blank, FormatForce::kLoseObjects);
+    CAPTURE(outcome.words);
+    CHECK(outcome.words.find("the label of cartridge " + object.barcode) != std::string::npos);
+    // A loaded tape is at its first block, and reading that again would have moved it.
+    CHECK(moves() == before);
+}
+
 TEST_CASE("library: a format by force spares a cartridge that has the barcode of another",
           "[library]") {
     TapeStage stage;
