@@ -192,8 +192,8 @@ void DriveUnit::note_other(const store::Inspection& found) {
                store::Vsn::from_barcode(each.barcode) == found.label->vsn;
     });
     if (other == all.end()) return;
-    const bool is_its = store::kind_if_expected(found, identity_of(*other)) == store::CartridgeKind::kOurs;
-    if (is_its) other_on_tape_ = other->id;
+    const auto kind = store::kind_if_expected(found, identity_of(*other));
+    if (kind == store::CartridgeKind::kOurs) other_on_tape_ = other->id;
 }
 
 Task<Result<void>> DriveUnit::can_format() {

@@ -215,21 +215,22 @@ Task<Result<void>> Robot::check_brought(Load what) {
 Task<Result<void>> Robot::put_away(std::string drive_serial) {
     Turn turn(*this);
     co_await turn.take();
-    co_return co_await put_away_now(std::move(drive_serial));
+    unloaded_.insert(drive_serial);
+    const auto looked = co_await look_now();
+    if (!looked) co_return looked;
+    co_return co_await clear_drive(std::move(drive_serial));
 }
 
 Task<Result<void>> Robot::take_from_down(std::string drive_serial) {
     Turn turn(*this);
     co_await turn.take();
     if (!down_.contains(drive_serial)) co_return Result<void>{};
-    co_return co_await put_away_now(std::move(drive_serial));
+    unloaded_.insert(drive_serial);
+    co_return co_await clear_drive(std::move(drive_serial));
 }
 
 // REQUIRES: it is the caller's turn.
-Task<Result<void>> Robot::put_away_now(std::string drive_serial) {
-    unloaded_.insert(drive_serial);
-    const auto looked = co_await look_now();
-    if (!looked) co_return looked;
+Task<Result<void>> Robot::clear_drive(std::string drive_serial) {
     const LibraryElement* const from = drive_element(drive_serial);
     if (from == nullptr || !from->full) co_return Result<void>{};
     const LibraryElement* const to = free_element(LibraryElement::Kind::kStorage);

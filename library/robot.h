@@ -55,6 +55,7 @@ public:
     // none. kIo: it is unknown where the cartridge is, or it has stayed in the drive.
     Task<Result<void>> put_away(std::string drive_serial);
     // Does the same with the cartridge of a drive that is down, and nothing if it is up by then.
+    // Makes no inventory before the move: look() was called a moment ago.
     Task<Result<void>> take_from_down(std::string drive_serial);
 
     // A drive that is down is not entitled to the cartridge in it. `name` is for people.
@@ -94,7 +95,7 @@ private:
     class Turn;
 
     Task<Result<void>> look_now();
-    Task<Result<void>> put_away_now(std::string drive_serial);
+    Task<Result<void>> clear_drive(std::string drive_serial);
     Task<Result<void>> move(std::uint32_t from, std::uint32_t to);
     // Does the same, and fails with kIo if the changer has moved another cartridge.
     Task<Result<void>> move_exactly(std::uint32_t from, std::uint32_t to);

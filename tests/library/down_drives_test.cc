@@ -137,6 +137,49 @@ TEST_CASE("library: a recall takes the other copy if one stays in a drive that i
     CHECK(stage.library().drives().at(1).barcode == written[1 - which]);
 }
 
+TEST_CASE("library: one inventory serves all cartridges that drives that are down give back",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 3;
+    options.pool.copies = 2;
+    TapeStage stage(options);
+    stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    std::vector<std::string> barcodes;
+    std::vector<std::uint32_t> full;
+    std::string empty;  // The name of the drive without a cartridge.
+    const std::vector<DriveRow> rows = stage.library().drives();
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].barcode.empty()) {
+            empty = rows[i].name;
+            continue;
+        }
+        full.push_back(i);
+        barcodes.push_back(rows[i].barcode);
+        unload_in_vain(stage, rows[i].name);
+        take_down_as_it_is(stage, rows[i].name);
+        stage.tapes.drive(i).threaded = true;
+    }
+    REQUIRE(full.size() == 2);
+    for (const std::string& each : barcodes) {
+        const MediaOutcome loaded =
+            stage.at(0, stage.library().load({.barcode = each, .drive = empty}));
+        REQUIRE(loaded.kind == DownKind::kFailed);
+        REQUIRE(cartridge(stage, each).state == CartridgeState::kMissing);
+    }
+    for (const std::uint32_t each : full) stage.tapes.drive(each).threaded = false;
+    stage.run_for(1min);
+    const std::uint64_t before = stage.bay.library()->inventories();
+
+    REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+    for (const std::string& each : barcodes) {
+        CHECK(cartridge(stage, each).state == CartridgeState::kOk);
+        CHECK(address_of(stage, each) > 0);
+    }
+    // And one follows each move, which tells where the cartridge is.
+    CHECK(stage.bay.library()->inventories() == before + 1 + barcodes.size());
+}
+
 TEST_CASE("library: a cartridge that an unload has left in a drive can be loaded in another",
           "[library]") {
     TapeStage stage;
