@@ -20,13 +20,10 @@ using DownKind = MediaOutcome::Kind;
 
 // An object on tape only. Its cartridge is in the element of a drive that has unloaded it. The
 // changer still refuses every move.
-struct LeftBehind {
-    store::Fid fid{};
-    Bytes bytes;
-    std::string barcode;
+struct LeftBehind : OnTape {
     std::uint32_t drive = 0;
-    std::string name;   // Of the drive.
-    std::string other;  // The name of the other drive.
+    std::string name{};   // Of the drive.
+    std::string other{};  // The name of the other drive.
 };
 
 void let_move(TapeStage& stage, bool moves) {
@@ -39,17 +36,12 @@ void unload_in_vain(TapeStage& stage, const std::string& name) {
 }
 
 LeftBehind leave_behind(TapeStage& stage) {
-    LeftBehind object;
-    object.bytes = pattern(100'000, 1);
-    object.fid = stage.put(object.bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(object.fid).has_value());
+    LeftBehind object{put_on_tape(stage)};
     const std::vector<DriveRow> rows = stage.library().drives();
     object.drive = rows.at(0).barcode.empty() ? 1 : 0;
-    object.barcode = rows.at(object.drive).barcode;
+    REQUIRE(rows.at(object.drive).barcode == object.barcode);
     object.name = rows.at(object.drive).name;
     object.other = rows.at(1 - object.drive).name;
-    REQUIRE_FALSE(object.barcode.empty());
     unload_in_vain(stage, object.name);
     REQUIRE(stage.library().drives().at(object.drive).barcode.empty());
     return object;
@@ -195,12 +187,10 @@ TEST_CASE("library: a cartridge that an unload has left in a drive can be loaded
 TEST_CASE("library: a drive is not empty when the changer has moved another cartridge",
           "[library]") {
     TapeStage stage;
-    const Bytes bytes = pattern(100'000, 1);
-    const store::Fid fid = stage.put(bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(fid).has_value());
+    const auto [fid, bytes, barcode] = put_on_tape(stage);
     const std::vector<DriveRow> rows = stage.library().drives();
     const std::uint32_t drive = rows.at(0).barcode.empty() ? 1 : 0;
+    CHECK(rows.at(drive).barcode == barcode);
     stage.bay.library()->faults().takes_other = true;
 
     CHECK(stage.at(0, stage.library().unload(rows.at(drive).name)).kind == DownKind::kFailed);
@@ -213,11 +203,7 @@ TEST_CASE("library: an export for which the changer moves another cartridge fail
     stage.put(pattern(100'000, 1));
     REQUIRE(stage.sync().has_value());
     unload_all(stage);
-    std::string barcode;
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) barcode = each.barcode;
-    }
-    REQUIRE_FALSE(barcode.empty());
+    const std::string barcode = written_cartridge(stage);
     stage.bay.library()->faults().takes_other = true;
 
     const MediaOutcome outcome =
