@@ -185,18 +185,15 @@ Task<Result<std::uint32_t>> DriveUnit::next_generation(CartridgeId id) {
     co_return newest + 1;
 }
 
-Task<Result<void>> DriveUnit::note_other(store::Vsn vsn) {
+void DriveUnit::note_other(const store::Inspection& found) {
     const std::vector<Cartridge>& all = parts_.shelf.table().all();
-    const auto other = std::ranges::find_if(all, [this, vsn](const Cartridge& each) {
+    const auto other = std::ranges::find_if(all, [&](const Cartridge& each) {
         return each.id != cartridge_ && each.generation > 0 &&
-               store::Vsn::from_barcode(each.barcode) == vsn;
+               store::Vsn::from_barcode(each.barcode) == found.label->vsn;
     });
-    if (other == all.end()) co_return Result<void>{};
-    const CartridgeId id = other->id;
-    const auto found = co_await store::inspect(&parts_.drive, identity_of(*other));
-    if (!found) co_return std::unexpected(found.error());
-    if (found->kind == store::CartridgeKind::kOurs) other_on_tape_ = id;
-    co_return Result<void>{};
+    if (other == all.end()) return;
+    const auto kind = store::kind_if_expected(found, identity_of(*other));
+    if (kind == store::CartridgeKind::kOurs) other_on_tape_ = other->id;
 }
 
 Task<Result<void>> DriveUnit::can_format() {
@@ -211,10 +208,7 @@ Task<Result<void>> DriveUnit::can_format() {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
     }
-    if (found->kind == store::CartridgeKind::kOtherBarcode) {
-        const auto noted = co_await note_other(found->label->vsn);
-        if (!noted) co_return noted;
-    }
+    if (found->kind == store::CartridgeKind::kOtherBarcode) note_other(*found);
     const devices::LoadedTape& loaded = *parts_.drive.loaded();
     if (loaded.write_protected) {
         co_return std::unexpected(Error{.code = Errc::kDenied, .context = why_only_read(loaded)});

@@ -199,7 +199,7 @@ void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::stri
 
 void DriveUnit::take_down() {
     down_reason_ = "an administrator has taken it down";
-    parts_.robot.note_down(parts_.drive.serial(), name());
+    parts_.robot.note_down(parts_.drive.serial());
     core::emit(parts_.events, core::Level::kInfo, "library.drive_taken_down", {{"drive", name()}});
     set_activity(DriveActivity::kDown);
 }
@@ -214,7 +214,7 @@ void DriveUnit::bring_up() {
 void DriveUnit::go_down(std::string_view reason) {
     if (is_down()) return;
     down_reason_ = reason;
-    parts_.robot.note_down(parts_.drive.serial(), name());
+    parts_.robot.note_down(parts_.drive.serial());
     set_activity(DriveActivity::kDown);
     core::emit(parts_.events, core::Level::kError, "library.drive_down",
                {{"drive", name()}, {"reason", reason}});
@@ -285,7 +285,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
             parts_.shelf.note_unsupported(id, parts_.drive.technology());
         }
         // The cartridge leaves, so that the drive is empty for the next request.
-        co_await give_back(id);
+        [[maybe_unused]] const auto back = co_await give_back(id);
         co_return std::unexpected(loaded.error());
     }
     cartridge_ = id;
@@ -307,23 +307,27 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     co_return co_await check_label(id);
 }
 
-// Takes out a cartridge that does not load. If an earlier process has loaded it, the drive has to
-// unload it first.
-Task<void> DriveUnit::give_back(CartridgeId id) {
+// Puts away a cartridge that this drive has not loaded, or could not. If people have put it in, or
+// an earlier process has loaded it, the drive has to unload it first.
+Task<Result<void>> DriveUnit::give_back(std::optional<CartridgeId> id) {
     const std::string serial(parts_.drive.serial());
-    auto putting = parts_.robot.put_away(serial);
-    const auto away = co_await std::move(putting);
-    if (away) co_return;
+    const auto away = co_await parts_.robot.put_away(serial);
+    if (away || is_down()) co_return away;
+    // Nobody else asks the drive meanwhile.
+    parts_.robot.note_used(serial);
     const auto unloaded = co_await parts_.drive.unload();
-    if (!unloaded && unloaded.error().code != Errc::kNotFound) {
-        co_return note_stuck(id, unloaded.error());
+    const bool is_stuck = !unloaded && unloaded.error().code != Errc::kNotFound &&
+                          unloaded.error().code != Errc::kBusy;
+    if (is_stuck) {
+        note_stuck(id ? id : cartridge_there(), unloaded.error());
+        co_return unloaded;
     }
-    [[maybe_unused]] const auto moved = co_await parts_.robot.put_away(serial);
+    co_return co_await parts_.robot.put_away(serial);
 }
 
-void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
+void DriveUnit::note_stuck(std::optional<CartridgeId> id, const Error& error) {
     go_down(describe(error));
-    set_stuck(id, name());
+    if (id) set_stuck(*id, name());
 }
 
 // Marks the cartridge as missing, so that no request waits for it.
@@ -357,17 +361,14 @@ Task<Result<void>> DriveUnit::hand_over() {
 Task<Result<void>> DriveUnit::take_out() {
     forget_positions();
     parts_.drive.begin_trial();
-    if (parts_.drive.loaded()) {
+    const bool was_loaded = parts_.drive.loaded().has_value();
+    if (was_loaded) {
         const auto unloaded = co_await parts_.drive.unload();
         const bool is_stuck = !unloaded && parts_.drive.loaded();
         if (is_stuck) {
             // A busy drive or changer can be tried again.
             if (unloaded.error().code == Errc::kBusy) co_return unloaded;
-            if (cartridge_) {
-                note_stuck(*cartridge_, unloaded.error());
-            } else {
-                go_down(describe(unloaded.error()));
-            }
+            note_stuck(cartridge_, unloaded.error());
             co_return unloaded;
         }
         // Blocks that the drive has lost are in no record. The loss counts as a failed write, and
@@ -389,20 +390,44 @@ Task<Result<void>> DriveUnit::take_out() {
                    {{"drive", name()}, {"medium", std::string_view(barcode)}});
     }
     cartridge_.reset();
-    const auto away = co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
-    co_return away;
+    if (!was_loaded) co_return co_await give_back(std::nullopt);
+    co_return co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
+}
+
+// The cartridge in the drive by the last inventory. Nothing: there is none, or it is not in the
+// table.
+std::optional<CartridgeId> DriveUnit::cartridge_there() const {
+    const devices::LibraryElement* const element =
+        parts_.robot.drive_element(parts_.drive.serial());
+    if (element == nullptr || !element->full) return std::nullopt;
+    const Cartridge* const cartridge = parts_.shelf.table().find(element->barcode);
+    return cartridge == nullptr ? std::nullopt : std::optional(cartridge->id);
 }
 
 Task<void> DriveUnit::look_into() {
     const devices::LibraryElement* const element =
         parts_.robot.drive_element(parts_.drive.serial());
     if (element == nullptr || !element->full) co_return;
-    const Cartridge* const cartridge = parts_.shelf.table().find(element->barcode);
-    if (cartridge == nullptr) {
+    const auto id = cartridge_there();
+    if (!id) {
         [[maybe_unused]] const auto away = co_await unload();
         co_return;
     }
-    const CartridgeId id = cartridge->id;
+    parts_.robot.note_used(parts_.drive.serial());
+    co_await load_found(*id);
+}
+
+Task<void> DriveUnit::adopt(CartridgeId id) {
+    set_activity(DriveActivity::kExchanging);
+    const Robot::Load load{.barcode = parts_.shelf.find(id)->barcode,
+                           .drive_serial = std::string(parts_.drive.serial())};
+    auto loading = parts_.robot.load(load);
+    const auto there = co_await std::move(loading);
+    if (there) co_await load_found(id);
+    set_activity(DriveActivity::kIdle);
+}
+
+Task<void> DriveUnit::load_found(CartridgeId id) {
     const auto loaded = co_await load_and_check(id, Labels::kRight);
     if (loaded) co_return;
     judge(id, io_sched::IoType::kRead,

@@ -119,7 +119,10 @@ public:
         TapeCatalogue& catalogue;
         devices::NodeId node{};
     };
-    explicit DriveUnit(const Parts& parts) : parts_(parts) {}
+    explicit DriveUnit(const Parts& parts) : parts_(parts) { parts_.robot.add_drive(parts_.drive); }
+    ~DriveUnit() { parts_.robot.remove_drive(parts_.drive.serial()); }
+    DriveUnit(const DriveUnit&) = delete;
+    DriveUnit& operator=(const DriveUnit&) = delete;
 
     // Performs the requests that the scheduler gives to the drive. The unit outlives it.
     std::unique_ptr<io_sched::IoExecutor> executor();
@@ -127,6 +130,8 @@ public:
     // Loads a cartridge that an earlier life of the node has left in the drive. Called before the
     // first request.
     Task<void> look_into();
+    // Loads a cartridge that people have put into the drive. REQUIRES: no request is in progress.
+    Task<void> adopt(CartridgeId id);
     // Brings a cartridge and loads it. Before that, ends the session of the present cartridge and
     // puts it away. REQUIRES: no request is in progress.
     Task<Result<void>> mount(CartridgeId id);
@@ -212,7 +217,7 @@ private:
     void note_generation(const store::Inspection& found);
     void take_serial(Cartridge& cartridge);
     Task<void> judge_serial(CartridgeId id);
-    Task<Result<void>> note_other(store::Vsn vsn);
+    void note_other(const store::Inspection& found);
     Task<Result<std::uint32_t>> next_generation(CartridgeId id);
     bool needs_index() const;
     Task<Result<void>> write_index(Index which);
@@ -226,9 +231,12 @@ private:
     void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
     void go_down(std::string_view reason);
     void expect_blocks();
-    void note_stuck(CartridgeId id, const Error& error);
+    void note_stuck(std::optional<CartridgeId> id, const Error& error);
     void set_stuck(CartridgeId id, std::string_view drive);
-    Task<void> give_back(CartridgeId id);
+    std::optional<CartridgeId> cartridge_there() const;
+    Task<void> load_found(CartridgeId id);
+    // Nothing: the inventory says which cartridge it is.
+    Task<Result<void>> give_back(std::optional<CartridgeId> id);
     Task<Result<void>> mount(CartridgeId id, Labels labels);
     Task<Result<void>> take_out();
     void set_activity(DriveActivity activity);

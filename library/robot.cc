@@ -56,6 +56,10 @@ Task<Result<void>> Robot::look_now() {
     Result<void> looked;
     if (elements) {
         elements_ = *std::move(elements);
+        std::erase_if(uses_, [this](const auto& each) {
+            const LibraryElement* const drive = drive_element(each.first);
+            return each.second == Use::kGivenBack && drive != nullptr && !drive->full;
+        });
     } else {
         looked = std::unexpected(elements.error());
     }
@@ -79,6 +83,11 @@ const LibraryElement* Robot::drive_element(std::string_view serial) const {
     const auto found = std::ranges::find_if(elements_, [serial](const LibraryElement& each) {
         return each.kind == LibraryElement::Kind::kDrive && each.drive_serial == serial;
     });
+    return found == elements_.end() ? nullptr : &*found;
+}
+
+const LibraryElement* Robot::element(std::uint32_t address) const {
+    const auto found = std::ranges::find(elements_, address, &LibraryElement::address);
     return found == elements_.end() ? nullptr : &*found;
 }
 
@@ -139,7 +148,7 @@ Task<Result<void>> Robot::load(Load what) {
     std::uint32_t source = from->address;
     const std::uint32_t target = to->address;
     if (source == target) {
-        unloaded_.erase(what.drive_serial);
+        note_used(what.drive_serial);
         co_return Result<void>{};
     }
     if (from->kind == LibraryElement::Kind::kDrive) {
@@ -151,11 +160,22 @@ Task<Result<void>> Robot::load(Load what) {
         const auto moved = co_await move(source, target);
         if (!moved) {
             // It may be there, and is not loaded.
-            unloaded_.insert(what.drive_serial);
+            uses_.insert_or_assign(what.drive_serial, Use::kGivenBack);
             co_return moved;
         }
     }
     co_return co_await check_brought(std::move(what));
+}
+
+// A drive that is not added may be in use by others, or is about to be opened.
+bool Robot::is_used(std::string_view drive_serial) const {
+    const auto use = uses_.find(drive_serial);
+    return use == uses_.end() ? !drives_.contains(drive_serial) : use->second == Use::kUsed;
+}
+
+bool Robot::has_stray(std::string_view drive_serial) const {
+    const LibraryElement* const drive = drive_element(drive_serial);
+    return drive != nullptr && drive->full && !uses_.contains(drive_serial);
 }
 
 // Moves a cartridge out of a drive that does not use it: to a free storage element, since not every
@@ -163,28 +183,50 @@ Task<Result<void>> Robot::load(Load what) {
 // is now.
 Task<Result<std::uint32_t>> Robot::get_out(std::string barcode, std::uint32_t to) {
     const LibraryElement* const from = cartridge(barcode);
-    const bool is_down = down_.contains(from->drive_serial);
-    if (!is_down && !unloaded_.contains(from->drive_serial)) {
+    const std::string serial = from->drive_serial;
+    const std::uint32_t source = from->address;
+    const bool is_down = down_.contains(serial);
+    if (!is_down && is_used(serial)) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the cartridge is in another drive"});
     }
     const LibraryElement* const free = free_element(LibraryElement::Kind::kStorage);
     const std::uint32_t where = free == nullptr ? to : free->address;
-    const std::uint32_t source = from->address;
-    const auto moved = co_await parts_.changer.move(source, where);
-    // A failed move may have moved it, so that only an inventory tells.
-    const auto looked = co_await look_now();
-    if (!looked) co_return std::unexpected(looked.error());
-    const LibraryElement* const now = cartridge(barcode);
-    if (now != nullptr && now->address == where) co_return where;
-    const bool has_stayed = now != nullptr && now->address == source;
-    if (has_stayed && is_down) {
-        co_return std::unexpected(
-            Error{.code = Errc::kDenied,
-                  .context = "the cartridge is in a drive that is down, and stays there"});
+    bool may_unload = !is_down;
+    bool is_stuck = is_down;
+    for (;;) {
+        const auto moved = co_await parts_.changer.move(source, where);
+        // A failed move may have moved it, so that only an inventory tells.
+        const auto looked = co_await look_now();
+        if (!looked) co_return std::unexpected(looked.error());
+        const LibraryElement* const now = cartridge(barcode);
+        if (now != nullptr && now->address == where) co_return where;
+        const bool has_stayed = now != nullptr && now->address == source;
+        if (has_stayed && is_stuck) {
+            co_return std::unexpected(
+                Error{.code = Errc::kDenied,
+                      .context = "the cartridge is in a drive that does not give it back"});
+        }
+        if (moved) {
+            co_return std::unexpected(kMovedOther);
+        }
+        if (!has_stayed || !may_unload) co_return std::unexpected(moved.error());
+        may_unload = false;
+        const auto unloaded = co_await unload(serial);
+        is_stuck = !unloaded && unloaded.error().code != Errc::kBusy;
     }
-    if (!moved) co_return std::unexpected(moved.error());
-    co_return std::unexpected(kMovedOther);
+}
+
+// A drive loads a cartridge that people put into it by itself. Then the changer gets it only when
+// the drive has unloaded it.
+Task<Result<void>> Robot::unload(std::string drive_serial) {
+    const auto found = drives_.find(drive_serial);
+    if (found == drives_.end()) co_return Result<void>{};
+    devices::TapeDrive* const drive = found->second;
+    const auto unloaded = co_await drive->unload();
+    const bool is_empty = !unloaded && unloaded.error().code == Errc::kNotFound;
+    if (is_empty) co_return Result<void>{};
+    co_return unloaded;
 }
 
 // Of a wrong cartridge, the label would be compared with the record of the wanted one, which would
@@ -194,10 +236,10 @@ Task<Result<void>> Robot::check_brought(Load what) {
     const bool is_other = brought != nullptr && brought->full && !brought->barcode.empty() &&
                           brought->barcode != what.barcode;
     if (!is_other) {
-        unloaded_.erase(what.drive_serial);
+        note_used(what.drive_serial);
         co_return Result<void>{};
     }
-    unloaded_.insert(what.drive_serial);
+    uses_.insert_or_assign(what.drive_serial, Use::kGivenBack);
     const LibraryElement* const free = free_element(LibraryElement::Kind::kStorage);
     if (free != nullptr) {
         // If it stays in the drive, it is put away before the next load.
@@ -210,21 +252,22 @@ Task<Result<void>> Robot::check_brought(Load what) {
 Task<Result<void>> Robot::put_away(std::string drive_serial) {
     Turn turn(*this);
     co_await turn.take();
-    co_return co_await put_away_now(std::move(drive_serial));
+    uses_.insert_or_assign(drive_serial, Use::kGivenBack);
+    const auto looked = co_await look_now();
+    if (!looked) co_return looked;
+    co_return co_await clear_drive(std::move(drive_serial));
 }
 
 Task<Result<void>> Robot::take_from_down(std::string drive_serial) {
     Turn turn(*this);
     co_await turn.take();
     if (!down_.contains(drive_serial)) co_return Result<void>{};
-    co_return co_await put_away_now(std::move(drive_serial));
+    uses_.insert_or_assign(drive_serial, Use::kGivenBack);
+    co_return co_await clear_drive(std::move(drive_serial));
 }
 
 // REQUIRES: it is the caller's turn.
-Task<Result<void>> Robot::put_away_now(std::string drive_serial) {
-    unloaded_.insert(drive_serial);
-    const auto looked = co_await look_now();
-    if (!looked) co_return looked;
+Task<Result<void>> Robot::clear_drive(std::string drive_serial) {
     const LibraryElement* const from = drive_element(drive_serial);
     if (from == nullptr || !from->full) co_return Result<void>{};
     const LibraryElement* const to = free_element(LibraryElement::Kind::kStorage);
@@ -232,17 +275,24 @@ Task<Result<void>> Robot::put_away_now(std::string drive_serial) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
-    const auto moved = co_await move(from->address, to->address);
-    if (!moved) co_return moved;
-    const LibraryElement* const left = drive_element(drive_serial);
-    if (left != nullptr && left->full) {
-        co_return std::unexpected(kMovedOther);
-    }
-    co_return Result<void>{};
+    co_return co_await move_exactly(from->address, to->address);
 }
 
-void Robot::note_down(std::string_view drive_serial, std::string_view name) {
-    down_.insert_or_assign(std::string(drive_serial), std::string(name));
+void Robot::add_drive(devices::TapeDrive& drive) {
+    drives_.insert_or_assign(std::string(drive.serial()), &drive);
+}
+
+void Robot::remove_drive(std::string_view serial) {
+    const auto found = drives_.find(serial);
+    if (found != drives_.end()) drives_.erase(found);
+}
+
+void Robot::note_used(std::string_view drive_serial) {
+    uses_.insert_or_assign(std::string(drive_serial), Use::kUsed);
+}
+
+void Robot::note_down(std::string_view drive_serial) {
+    down_.insert(std::string(drive_serial));
 }
 
 void Robot::note_up(std::string_view drive_serial) {
@@ -253,8 +303,8 @@ void Robot::note_up(std::string_view drive_serial) {
 std::string_view Robot::keeper(std::string_view barcode) const {
     const LibraryElement* const found = cartridge(barcode);
     if (found == nullptr || found->kind != LibraryElement::Kind::kDrive) return {};
-    const auto drive = down_.find(found->drive_serial);
-    return drive == down_.end() ? std::string_view() : std::string_view(drive->second);
+    const auto drive = drives_.find(found->drive_serial);
+    return drive == drives_.end() ? std::string_view() : drive->second->name();
 }
 
 Robot::Exchange Robot::exchange() const {
@@ -285,11 +335,7 @@ Task<Result<void>> Robot::take_out(std::string barcode) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no import/export element is free"});
     }
-    const auto moved = co_await move((*from)->address, to->address);
-    if (moved && !is_outside(barcode)) {
-        co_return std::unexpected(kMovedOther);
-    }
-    co_return moved;
+    co_return co_await move_exactly((*from)->address, to->address);
 }
 
 Task<Result<void>> Robot::bring_in(std::string barcode) {
@@ -308,7 +354,19 @@ Task<Result<void>> Robot::bring_in(std::string barcode) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
-    co_return co_await move((*from)->address, to->address);
+    co_return co_await move_exactly((*from)->address, to->address);
+}
+
+Task<Result<void>> Robot::move_exactly(std::uint32_t from, std::uint32_t to) {
+    const auto moved = co_await move(from, to);
+    if (!moved) co_return moved;
+    const LibraryElement* const left = element(from);
+    const LibraryElement* const reached = element(to);
+    const bool has_arrived = reached != nullptr && reached->full;
+    if (!has_arrived || (left != nullptr && left->full)) {
+        co_return std::unexpected(kMovedOther);
+    }
+    co_return Result<void>{};
 }
 
 Task<Result<void>> Robot::move(std::uint32_t from, std::uint32_t to) {

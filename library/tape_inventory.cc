@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "library/doubles.h"
+#include "library/drive_handling.h"
 #include "library/tape_library.h"
 
 namespace fopd::library {
@@ -134,9 +135,57 @@ Task<void> TapeLibrary::look_now() {
         // A new cartridge may have copies of objects, if the table of media was lost.
         [[maybe_unused]] const auto adopted = co_await adopt_recorded_media();
     }
+    take_strays();
     if (!has_new && shelf_->changes() == before) co_return;
     [[maybe_unused]] const auto saved = co_await shelf_->save();
     ring();
+}
+
+// A cartridge that people have put into a drive is used there. One that the changer cannot name
+// goes to a storage element, where its barcode may be readable. One that the library must not use
+// stays until the drive is needed.
+void TapeLibrary::take_strays() {
+    if (stopping_) return;
+    for (Unit& each : units_) {
+        if (!has_stray(each)) continue;
+        const std::string& barcode = robot_->drive_element(each.drive->drive().serial())->barcode;
+        const Cartridge* const known = shelf_->table().find(barcode);
+        if (known == nullptr) {
+            parts_.reactor.spawn(gate_, put_stray_away(&each));
+        } else if (known->state != CartridgeState::kExported &&
+                   known->state != CartridgeState::kDisabled) {
+            parts_.reactor.spawn(gate_, adopt_stray(&each, known->id));
+        }
+    }
+}
+
+bool TapeLibrary::has_stray(const Unit& unit) const {
+    const DriveUnit& drive = *unit.drive;
+    const bool is_free = !unit.is_handled && unit.device->is_idle() && !drive.is_down();
+    return is_free && !drive.cartridge() && robot_->has_stray(drive.drive().serial());
+}
+
+Task<void> TapeLibrary::adopt_stray(Unit* unit, CartridgeId id) {
+    // Meanwhile others may use the drive, or the cartridge.
+    const io_sched::MediumId medium{id};
+    const auto is_its = [medium](const Unit& each) {
+        return each.device->medium() == medium || each.device->leaving() == medium;
+    };
+    const bool is_taken = unit_with(id) != nullptr || std::ranges::any_of(units_, is_its);
+    if (stopping_ || is_taken || !has_stray(*unit)) co_return;
+    const Handling handling(*this, *unit);
+    unit->loads = id;
+    // Requests for the cartridge wait for this drive.
+    parts_.io.set_drive_medium(*unit->device, medium);
+    co_await unit->drive->adopt(id);
+    unit->loads = 0;
+}
+
+Task<void> TapeLibrary::put_stray_away(Unit* unit) {
+    if (stopping_ || !has_stray(*unit)) co_return;
+    const Handling handling(*this, *unit);
+    const auto away = co_await unit->drive->unload();
+    if (away) co_await look_again();
 }
 
 // The changer may get a cartridge now that it could not get out of a drive that is down.

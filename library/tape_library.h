@@ -177,6 +177,10 @@ private:
     bool take_inventory(Inventory which);
     Task<void> look_again();
     Task<void> look_now();
+    void take_strays();
+    bool has_stray(const Unit& unit) const;
+    Task<void> adopt_stray(Unit* unit, CartridgeId id);
+    Task<void> put_stray_away(Unit* unit);
     Task<void> take_missing_from_down();
     Task<Result<void>> adopt_recorded_media();
     void adopt(CartridgeId id, const RecordedMedium& recorded);

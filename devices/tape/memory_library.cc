@@ -31,6 +31,7 @@ Task<void> MemoryLibrary::spend(Duration span) {
 }
 
 Task<Result<std::vector<LibraryElement>>> MemoryLibrary::inventory() {
+    ++inventories_;
     co_await spend(10ms);
     if (options_.changer_faults.gone) {
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the changer"});

@@ -52,6 +52,7 @@ public:
     // May be changed at any time.
     ChangerFaults& faults() { return options_.changer_faults; }
     std::uint64_t moves() const { return moves_; }
+    std::uint64_t inventories() const { return inventories_; }
 
 private:
     Result<void> check_move(std::uint32_t from, std::uint32_t to) const;
@@ -64,6 +65,7 @@ private:
     core::Random random_;
     std::vector<std::unique_ptr<MemoryTape>> drives_;
     std::uint64_t moves_ = 0;
+    std::uint64_t inventories_ = 0;
 };
 
 }  // namespace fopd::devices

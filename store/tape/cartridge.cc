@@ -113,6 +113,21 @@ Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expecte
     co_return found;
 }
 
+CartridgeKind kind_if_expected(const Inspection& found, const TapeIdentity& expected) {
+    switch (found.kind) {
+        case CartridgeKind::kOurs:
+        case CartridgeKind::kOtherGeneration:
+        case CartridgeKind::kOtherNode:
+        case CartridgeKind::kOtherBarcode:
+            return compare_label(*found.label, found.generation, expected);
+        case CartridgeKind::kBlank:
+        case CartridgeKind::kForeign:
+        case CartridgeKind::kUnreadable:
+        case CartridgeKind::kCleaning: break;
+    }
+    return found.kind;
+}
+
 Task<Result<void>> require_ours(devices::TapeDrive* drive, TapeIdentity expected) {
     const auto found = co_await inspect(drive, expected);
     if (!found) co_return std::unexpected(found.error());

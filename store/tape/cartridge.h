@@ -36,7 +36,9 @@ struct Inspection {
 // Reads the first block and compares it; writes nothing. Errors of the drive are passed on.
 // REQUIRES: a tape is loaded. The drive must live until the call has ended, as for the others here.
 Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expected);
-// Does the same where nothing but the expected cartridge will do. kInvalid: it is another one; the
+// What the inspected cartridge is where `expected` is expected instead; reads nothing.
+CartridgeKind kind_if_expected(const Inspection& found, const TapeIdentity& expected);
+// Does the same as inspect() where nothing but the expected cartridge will do. kInvalid: it is another one; the
 // context describes it.
 Task<Result<void>> require_ours(devices::TapeDrive* drive, TapeIdentity expected);
 

@@ -20,13 +20,10 @@ using DownKind = MediaOutcome::Kind;
 
 // An object on tape only. Its cartridge is in the element of a drive that has unloaded it. The
 // changer still refuses every move.
-struct LeftBehind {
-    store::Fid fid{};
-    Bytes bytes;
-    std::string barcode;
+struct LeftBehind : OnTape {
     std::uint32_t drive = 0;
-    std::string name;   // Of the drive.
-    std::string other;  // The name of the other drive.
+    std::string name{};   // Of the drive.
+    std::string other{};  // The name of the other drive.
 };
 
 void let_move(TapeStage& stage, bool moves) {
@@ -39,17 +36,12 @@ void unload_in_vain(TapeStage& stage, const std::string& name) {
 }
 
 LeftBehind leave_behind(TapeStage& stage) {
-    LeftBehind object;
-    object.bytes = pattern(100'000, 1);
-    object.fid = stage.put(object.bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(object.fid).has_value());
+    LeftBehind object{put_on_tape(stage)};
     const std::vector<DriveRow> rows = stage.library().drives();
     object.drive = rows.at(0).barcode.empty() ? 1 : 0;
-    object.barcode = rows.at(object.drive).barcode;
+    REQUIRE(rows.at(object.drive).barcode == object.barcode);
     object.name = rows.at(object.drive).name;
     object.other = rows.at(1 - object.drive).name;
-    REQUIRE_FALSE(object.barcode.empty());
     unload_in_vain(stage, object.name);
     REQUIRE(stage.library().drives().at(object.drive).barcode.empty());
     return object;
@@ -137,6 +129,49 @@ TEST_CASE("library: a recall takes the other copy if one stays in a drive that i
     CHECK(stage.library().drives().at(1).barcode == written[1 - which]);
 }
 
+TEST_CASE("library: one inventory serves all cartridges that drives that are down give back",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 3;
+    options.pool.copies = 2;
+    TapeStage stage(options);
+    stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    std::vector<std::string> barcodes;
+    std::vector<std::uint32_t> full;
+    std::string empty;  // The name of the drive without a cartridge.
+    const std::vector<DriveRow> rows = stage.library().drives();
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].barcode.empty()) {
+            empty = rows[i].name;
+            continue;
+        }
+        full.push_back(i);
+        barcodes.push_back(rows[i].barcode);
+        unload_in_vain(stage, rows[i].name);
+        take_down_as_it_is(stage, rows[i].name);
+        stage.tapes.drive(i).threaded = true;
+    }
+    REQUIRE(full.size() == 2);
+    for (const std::string& each : barcodes) {
+        const MediaOutcome loaded =
+            stage.at(0, stage.library().load({.barcode = each, .drive = empty}));
+        REQUIRE(loaded.kind == DownKind::kFailed);
+        REQUIRE(cartridge(stage, each).state == CartridgeState::kMissing);
+    }
+    for (const std::uint32_t each : full) stage.tapes.drive(each).threaded = false;
+    stage.run_for(1min);
+    const std::uint64_t before = stage.bay.library()->inventories();
+
+    REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+    for (const std::string& each : barcodes) {
+        CHECK(cartridge(stage, each).state == CartridgeState::kOk);
+        CHECK(address_of(stage, each) > 0);
+    }
+    // And one follows each move, which tells where the cartridge is.
+    CHECK(stage.bay.library()->inventories() == before + 1 + barcodes.size());
+}
+
 TEST_CASE("library: a cartridge that an unload has left in a drive can be loaded in another",
           "[library]") {
     TapeStage stage;
@@ -152,12 +187,10 @@ TEST_CASE("library: a cartridge that an unload has left in a drive can be loaded
 TEST_CASE("library: a drive is not empty when the changer has moved another cartridge",
           "[library]") {
     TapeStage stage;
-    const Bytes bytes = pattern(100'000, 1);
-    const store::Fid fid = stage.put(bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(fid).has_value());
+    const auto [fid, bytes, barcode] = put_on_tape(stage);
     const std::vector<DriveRow> rows = stage.library().drives();
     const std::uint32_t drive = rows.at(0).barcode.empty() ? 1 : 0;
+    CHECK(rows.at(drive).barcode == barcode);
     stage.bay.library()->faults().takes_other = true;
 
     CHECK(stage.at(0, stage.library().unload(rows.at(drive).name)).kind == DownKind::kFailed);
@@ -170,11 +203,7 @@ TEST_CASE("library: an export for which the changer moves another cartridge fail
     stage.put(pattern(100'000, 1));
     REQUIRE(stage.sync().has_value());
     unload_all(stage);
-    std::string barcode;
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) barcode = each.barcode;
-    }
-    REQUIRE_FALSE(barcode.empty());
+    const std::string barcode = written_cartridge(stage);
     stage.bay.library()->faults().takes_other = true;
 
     const MediaOutcome outcome =

@@ -27,14 +27,6 @@ MediaOutcome bring_in(TapeStage& stage, const std::string& barcode = "") {
     return stage.at(0, stage.library().import_media(barcode));
 }
 
-std::string used_cartridge(TapeStage& stage) {
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) return each.barcode;
-    }
-    FAIL("no cartridge was written");
-    return {};
-}
-
 // The element that has it.
 std::uint32_t element_of(TapeStage& stage, const std::string& barcode) {
     for (const std::uint32_t each : stage.tapes.full_elements()) {
@@ -53,24 +45,12 @@ Task<void> ignore(Task<MediaOutcome> asked) {
     [[maybe_unused]] const auto outcome = co_await std::move(asked);
 }
 
-// An object on tape only.
-struct Released {
-    explicit Released(TapeStage& stage) : bytes(pattern(100'000, 1)), fid(stage.put(bytes)) {
-        REQUIRE(stage.sync().has_value());
-        REQUIRE(stage.release(fid).has_value());
-        barcode = used_cartridge(stage);
-    }
-    const Bytes bytes;
-    const store::Fid fid;
-    std::string barcode;
-};
-
 }  // namespace
 
 TEST_CASE("library: an exported cartridge is known for its copies, and read when it is back",
           "[library]") {
     TapeStage stage;
-    const Released object(stage);
+    const OnTape object = put_on_tape(stage);
 
     const MediaOutcome unsure = take_out(stage, object.barcode);
     CHECK(unsure.kind == Kind::kRefused);
@@ -108,7 +88,7 @@ TEST_CASE("library: an exported cartridge is known for its copies, and read when
 TEST_CASE("library: an imported cartridge moves to a storage element, and is what it was",
           "[library]") {
     TapeStage stage;
-    const Released object(stage);
+    const OnTape object = put_on_tape(stage);
     restart_with_state(stage, object.barcode, CartridgeState::kReadOnly, "the write failed");
     stage.run_for(1min);
     REQUIRE(take_out(stage, object.barcode, true).kind == Kind::kDone);
@@ -127,7 +107,7 @@ TEST_CASE("library: an imported cartridge moves to a storage element, and is wha
 
 TEST_CASE("library: nothing is written to an exported cartridge, nor is it loaded", "[library]") {
     TapeStage stage({.cartridges = 1});
-    const Released object(stage);
+    const OnTape object = put_on_tape(stage);
     REQUIRE(take_out(stage, object.barcode, true).kind == Kind::kDone);
     const std::string drive = stage.library().drives().front().name;
     const MediaOutcome loaded =
@@ -148,7 +128,7 @@ TEST_CASE("library: nothing is written to an exported cartridge, nor is it loade
 
 TEST_CASE("library: a cartridge that others need is not exported", "[library]") {
     TapeStage stage({.cartridges = 1});
-    const Released object(stage);
+    const OnTape object = put_on_tape(stage);
     unload_all(stage);
     REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
     stage.run_for(20ms);
@@ -166,7 +146,7 @@ TEST_CASE("library: a cartridge that others need is not exported", "[library]") 
 TEST_CASE("library: a library without exchange elements leaves the cartridge to people",
           "[library]") {
     TapeStage stage({.exchange = 0});
-    const Released object(stage);
+    const OnTape object = put_on_tape(stage);
     const MediaOutcome exported = take_out(stage, object.barcode, true);
     REQUIRE(exported.kind == Kind::kDone);
     CHECK_FALSE(exported.is_in_exchange);
@@ -180,7 +160,7 @@ TEST_CASE("library: a library without exchange elements leaves the cartridge to 
 
 TEST_CASE("library: an export without a free exchange element changes nothing", "[library]") {
     TapeStage stage({.exchange = 1});
-    const Released object(stage);
+    const OnTape object = put_on_tape(stage);
     std::string other;
     for (const Cartridge& each : stage.library().media()) {
         if (each.files == 0) other = each.barcode;
@@ -198,6 +178,26 @@ TEST_CASE("library: an export without a free exchange element changes nothing", 
     CHECK(take_out(stage, object.barcode, true).kind == Kind::kFailed);
     stage.bay.library()->faults().busy_ppm = 0;
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+    stage.stop();
+}
+
+TEST_CASE("library: an import for which the changer moves another cartridge fails", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    REQUIRE(take_out(stage, object.barcode, true).kind == Kind::kDone);
+    stage.bay.library()->faults().takes_other = true;
+
+    const MediaOutcome failed = bring_in(stage, object.barcode);
+    INFO(failed.words);
+    CHECK(failed.kind == Kind::kFailed);
+    CHECK(failed.imported.empty());
+    CHECK_FALSE(stage.bay.library()->faults().takes_other);
+    CHECK(is_outside(stage, object.barcode));
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kExported);
+
+    REQUIRE(bring_in(stage, object.barcode).kind == Kind::kDone);
+    CHECK_FALSE(is_outside(stage, object.barcode));
     CHECK(stage.recalled(object.fid) == object.bytes);
     stage.stop();
 }
@@ -223,7 +223,7 @@ TEST_CASE("library: a power cut during an export leaves the cartridge exported o
     for (std::uint64_t steps = 1; steps < 12; ++steps) {
         CAPTURE(steps);
         TapeStage stage({.seed = 40 + steps});
-        const Released object(stage);
+        const OnTape object = put_on_tape(stage);
         const LibraryService::ExportWish wish{.barcode = object.barcode, .hides_objects = true};
         stage.reactor(0).spawn(stage.library().gate(), ignore(stage.library().export_medium(wish)));
         stage.lose_power_within(steps, 10s);

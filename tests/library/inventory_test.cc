@@ -27,14 +27,7 @@ TapeStageOptions without_cartridges() {
 
 TEST_CASE("library: a recall finds its cartridge that was brought back", "[library]") {
     TapeStage stage;
-    const Bytes bytes = pattern(100'000, 1);
-    const store::Fid fid = stage.put(bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(fid).has_value());
-    std::string barcode;
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) barcode = each.barcode;
-    }
+    const auto [fid, bytes, barcode] = put_on_tape(stage);
     unload_all(stage);
     auto taken = stage.tapes.take(address_of(stage, barcode));
 

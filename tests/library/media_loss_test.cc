@@ -18,31 +18,6 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
-// An object that is on tape only, and the cartridge that has it.
-struct LoneCopy {
-    store::Fid fid{};
-    Bytes bytes;
-    std::string barcode;
-};
-
-std::string written_cartridge(TapeStage& stage) {
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) return each.barcode;
-    }
-    FAIL("no cartridge has data");
-    return {};
-}
-
-LoneCopy put_lone(TapeStage& stage, std::uint64_t seed = 1) {
-    LoneCopy object;
-    object.bytes = pattern(100'000, seed);
-    object.fid = stage.put(object.bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(object.fid).has_value());
-    object.barcode = written_cartridge(stage);
-    return object;
-}
-
 devices::CartridgeImage& tape_of(TapeStage& stage, std::string_view barcode) {
     return *stage.tapes.at(address_of(stage, barcode));
 }
@@ -68,7 +43,7 @@ void move_around(TapeStage& stage, std::string_view barcode) {
 TEST_CASE("library: a format of a write-protected cartridge is refused, and changes nothing",
           "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     unload_all(stage);
     tape_of(stage, object.barcode).info().write_protected = true;
     const Cartridge before = cartridge(stage, object.barcode);
@@ -81,10 +56,30 @@ TEST_CASE("library: a format of a write-protected cartridge is refused, and chan
     CHECK(stage.recalled(object.fid) == object.bytes);
 }
 
+TEST_CASE("library: a format compares the label with other cartridges, and reads it once",
+          "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    unload_all(stage);
+    devices::CartridgeImage& written = tape_of(stage, object.barcode);
+    const std::string blank = object.barcode == "V00000L9" ? "V00001L9" : "V00000L9";
+    std::swap(written.info().barcode, tape_of(stage, blank).info().barcode);
+    const auto moves = [&stage] {
+        return stage.drive(0).figures().locates + stage.drive(1).figures().locates;
+    };
+    const std::uint64_t before = moves();
+
+    const MediaOutcome outcome = format_it(stage, blank, FormatForce::kLoseObjects);
+    CAPTURE(outcome.words);
+    CHECK(outcome.words.find("the label of cartridge " + object.barcode) != std::string::npos);
+    // A loaded tape is at its first block, and reading that again would have moved it.
+    CHECK(moves() == before);
+}
+
 TEST_CASE("library: a format by force spares a cartridge that has the barcode of another",
           "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     unload_all(stage);
     std::string blank;
     for (const Cartridge& each : stage.library().media()) {
@@ -115,7 +110,7 @@ TEST_CASE("library: a format by force spares a cartridge that has the barcode of
 
 TEST_CASE("library: a format of a cartridge that cannot be read now changes nothing", "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().read_ppm = 1'000'000;
     CHECK(format_it(stage, object.barcode, FormatForce::kLoseObjects).kind == Kind::kFailed);
     for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().read_ppm = 0;
@@ -128,7 +123,7 @@ TEST_CASE("library: a format of a cartridge that cannot be read now changes noth
 TEST_CASE("library: a cartridge whose label could not be written is not written by itself",
           "[library]") {
     TapeStage stage({.cartridges = 2});
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().write_ppm = 1'000'000;
     CHECK(format_it(stage, object.barcode, FormatForce::kLoseObjects).kind == Kind::kFailed);
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kFailed);
@@ -152,7 +147,7 @@ TEST_CASE("library: a cartridge whose label could not be written is not written 
 
 TEST_CASE("library: a cartridge that comes back is as suspect or full as it was", "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     for (const CartridgeState state :
          {CartridgeState::kSuspect, CartridgeState::kFull, CartridgeState::kReadOnly}) {
         restart_with_state(stage, object.barcode, state, "somebody said so");
@@ -241,7 +236,7 @@ TEST_CASE("library: a format says how many objects would be lost, and wants to h
 
 TEST_CASE("library: of two copies one may be forgotten, and not the other", "[library]") {
     TapeStage stage({.pool = {.name = "cold", .staging = "fast", .copies = 2, .migrate_age = 1h}});
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     const std::vector<store::Copy> copies = stage.copies_of(object.fid);
     REQUIRE(copies.size() == 2);
     const auto barcode_of = [](const store::Copy& copy) {
@@ -255,7 +250,7 @@ TEST_CASE("library: of two copies one may be forgotten, and not the other", "[li
 TEST_CASE("library: objects are read, and more are written, after the table of media was lost",
           "[library]") {
     TapeStage stage;
-    const LoneCopy first = put_lone(stage, 1);
+    const OnTape first = put_on_tape(stage, 1);
     unload_all(stage);
     stage.stop();
     const std::string old_table = stage.bay.media();
@@ -266,7 +261,7 @@ TEST_CASE("library: objects are read, and more are written, after the table of m
     CHECK(cartridge(stage, first.barcode).state == CartridgeState::kOk);
     CHECK(stage.recalled(first.fid) == first.bytes);
 
-    const LoneCopy second = put_lone(stage, 2);
+    const OnTape second = put_on_tape(stage, 2);
     CHECK(stage.recalled(second.fid) == second.bytes);
 
     // The old table is found again.
@@ -285,7 +280,7 @@ TEST_CASE("library: a disk that comes late after the table was lost names its ca
           "[library]") {
     const bool is_formatted = GENERATE(false, true);
     TapeStage stage({.disks = 1});
-    const LoneCopy lost = put_lone(stage, 1);
+    const OnTape lost = put_on_tape(stage, 1);
     const Bytes kept_bytes = pattern(50'000, 2);
     const store::Fid kept = stage.put(kept_bytes);
     REQUIRE(stage.sync().has_value());
@@ -364,7 +359,7 @@ TEST_CASE("library: a format is refused while a disk is away that may need the c
 
 TEST_CASE("library: a scrub finds no damage after the table of media was lost", "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage, 1);
+    const OnTape object = put_on_tape(stage, 1);
     unload_all(stage);
     stage.stop();
     stage.bay.media().clear();
@@ -383,27 +378,27 @@ TEST_CASE("library: a scrub finds no damage after the table of media was lost", 
 
 TEST_CASE("library: a cartridge is written first after the table of media was lost", "[library]") {
     TapeStage stage({.cartridges = 2});
-    const LoneCopy first = put_lone(stage, 1);
+    const OnTape first = put_on_tape(stage, 1);
     unload_all(stage);
     stage.stop();
     stage.bay.media().clear();
     move_around(stage, first.barcode);
     stage.start();
     stage.run_for(1min);
-    std::vector<LoneCopy> others;
+    std::vector<OnTape> others;
     for (std::uint64_t i = 0; i < 3; ++i) {
-        others.push_back(put_lone(stage, 10 + i));
+        others.push_back(put_on_tape(stage, 10 + i));
         unload_all(stage);
     }
     stage.restart();
     stage.run_for(1min);
-    for (const LoneCopy& each : others) CHECK(stage.recalled(each.fid) == each.bytes);
+    for (const OnTape& each : others) CHECK(stage.recalled(each.fid) == each.bytes);
     CHECK(stage.recalled(first.fid) == first.bytes);
 }
 
 TEST_CASE("library: a cartridge is ok again once it is not write-protected", "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     unload_all(stage);
     tape_of(stage, object.barcode).info().write_protected = true;
     CHECK(stage.recalled(object.fid) == object.bytes);
@@ -419,7 +414,7 @@ TEST_CASE("library: a cartridge is ok again once it is not write-protected", "[l
 
 TEST_CASE("library: a cartridge is ok again once it loads", "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     unload_all(stage);
     const std::uint32_t address = address_of(stage, object.barcode);
     stage.tapes.at(address)->break_leader();
@@ -433,7 +428,7 @@ TEST_CASE("library: a cartridge is ok again once it loads", "[library]") {
 
 TEST_CASE("library: a cartridge whose data two drives find damaged is suspect", "[library]") {
     TapeStage stage;
-    const LoneCopy object = put_lone(stage);
+    const OnTape object = put_on_tape(stage);
     unload_all(stage);
     devices::CartridgeImage& image = tape_of(stage, object.barcode);
     // VOL1, three labels and a filemark come first.

@@ -44,10 +44,7 @@ TEST_CASE("library migration: what a repack moves gets its turn", "[library]") {
     stage.collection = "a";
     const store::Fid old = stage.put(pattern(1000, 1));
     REQUIRE(stage.sync(1h).has_value());
-    std::string barcode;
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) barcode = each.barcode;
-    }
+    const std::string barcode = written_cartridge(stage);
     REQUIRE(stage.at(0, stage.library().repack(barcode)).kind == MediaOutcome::Kind::kDone);
     for (std::uint64_t i = 0; i < 900; ++i) {
         stage.put(pattern(1000, 3 + i));

@@ -15,15 +15,6 @@ using namespace fopd::library::testing;
 
 namespace {
 
-// The only cartridge that has files.
-std::string used_barcode(TapeStage& stage) {
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) return each.barcode;
-    }
-    FAIL("no cartridge has been written");
-    return {};
-}
-
 void begin_scrub(TapeStage& stage, const std::string& barcode) {
     const MediaOutcome begun = stage.at(0, stage.library().scrub(barcode));
     INFO(begun.words);
@@ -51,7 +42,7 @@ TEST_CASE("library scrub: every live copy is read, and the time of that is kept"
     release_all(stage, book);
     stage.remove(book.begin()->first);
     book.erase(book.begin());
-    const std::string barcode = used_barcode(stage);
+    const std::string barcode = written_cartridge(stage);
 
     begin_scrub(stage, barcode);
     const MediumWork work = ended_scrub(stage, barcode);
@@ -84,7 +75,7 @@ TEST_CASE("library scrub: damaged copies are listed, and their cartridge is susp
         REQUIRE(stage.release(fid).has_value());
         book.emplace(fid, bytes);
     }
-    const std::string barcode = used_barcode(stage);
+    const std::string barcode = written_cartridge(stage);
     const store::Fid bad = std::next(book.begin(), 3)->first;
     const store::Copy copy = stage.copies_of(bad).at(0);
     unload_all(stage);
@@ -114,7 +105,7 @@ TEST_CASE("library scrub: goes on where it was when the node was stopped", "[lib
     // More than are read with one request.
     const Book book = put_some(stage, 1600, 2000);
     REQUIRE(stage.sync(1h).has_value());
-    const std::string barcode = used_barcode(stage);
+    const std::string barcode = written_cartridge(stage);
     // So that what was read is saved while more is read.
     stage.drive(0).faults().slow_ppm = 1'000'000;
     stage.drive(0).faults().slow_delay = 1s;
@@ -151,7 +142,7 @@ TEST_CASE("library scrub: one that is cancelled does not go on", "[library]") {
     TapeStage stage(options);
     put_some(stage, 20);
     REQUIRE(stage.sync(1h).has_value());
-    const std::string barcode = used_barcode(stage);
+    const std::string barcode = written_cartridge(stage);
     const auto cancel = [&] { return stage.at(0, stage.library().cancel_scrub(barcode)).kind; };
     CHECK(cancel() == MediaOutcome::Kind::kRefused);
     begin_scrub(stage, barcode);
@@ -176,7 +167,7 @@ TEST_CASE("library scrub: what a broken drive cannot read is not damaged", "[lib
     const Book book = put_some(stage, 5);
     REQUIRE(stage.sync().has_value());
     release_all(stage, book);
-    const std::string barcode = used_barcode(stage);
+    const std::string barcode = written_cartridge(stage);
     if (options.drives == 2) {
         unload_all(stage);
         const std::string second = stage.library().drives()[1].name;

@@ -41,30 +41,20 @@ SerialKind load_into_first(TapeStage& stage, const std::string& barcode) {
 }
 
 // An object on tape only, on a cartridge whose serial number the table knows. No drive has it.
-struct Numbered {
-    explicit Numbered(TapeStage& stage) : bytes(pattern(100'000, 1)) {
-        give_serials(stage);
-        fid = stage.put(bytes);
-        REQUIRE(stage.sync().has_value());
-        REQUIRE(stage.release(fid).has_value());
-        for (const Cartridge& each : stage.library().media()) {
-            if (each.files > 0) barcode = each.barcode;
-        }
-        REQUIRE_FALSE(barcode.empty());
-        REQUIRE(cartridge(stage, barcode).serial == serial_of(barcode));
-        unload_all(stage);
-    }
-    const Bytes bytes;
-    store::Fid fid{};
-    std::string barcode;
-};
+OnTape put_numbered(TapeStage& stage) {
+    give_serials(stage);
+    OnTape object = put_on_tape(stage);
+    REQUIRE(cartridge(stage, object.barcode).serial == serial_of(object.barcode));
+    unload_all(stage);
+    return object;
+}
 
 }  // namespace
 
 TEST_CASE("library: a cartridge that may be a copy of another one is read, and is suspect",
           "[library]") {
     TapeStage stage;
-    const Numbered object(stage);
+    const OnTape object = put_numbered(stage);
     set_serial(stage, object.barcode, "OTHER");
 
     CHECK(stage.recalled(object.fid) == object.bytes);
@@ -89,7 +79,7 @@ TEST_CASE("library: a cartridge that may be a copy of another one is read, and i
 TEST_CASE("library: nothing is written to a cartridge that may be a copy of another one",
           "[library]") {
     TapeStage stage;
-    const Numbered object(stage);
+    const OnTape object = put_numbered(stage);
     const std::uint64_t files = cartridge(stage, object.barcode).files;
     set_serial(stage, object.barcode, "OTHER");
 
@@ -108,7 +98,7 @@ TEST_CASE("library: nothing is written to a cartridge that may be a copy of anot
 TEST_CASE("library: a format makes the cartridge with another serial number the known one",
           "[library]") {
     TapeStage stage;
-    const Numbered object(stage);
+    const OnTape object = put_numbered(stage);
     set_serial(stage, object.barcode, "OTHER");
     CHECK(load_into_first(stage, object.barcode) == SerialKind::kDone);
     REQUIRE(cartridge(stage, object.barcode).state == CartridgeState::kSuspect);
@@ -138,7 +128,7 @@ TEST_CASE("library: a blank cartridge may be replaced by another blank one", "[l
 TEST_CASE("library: a blank cartridge in place of one with data is foreign, and says why",
           "[library]") {
     TapeStage stage;
-    const Numbered object(stage);
+    const OnTape object = put_numbered(stage);
     auto taken = stage.tapes.take(address_of(stage, object.barcode));
     stage.tapes.add({.barcode = object.barcode, .serial = "OTHER", .capacity_bytes = 64UL << 20});
 

@@ -322,6 +322,28 @@ Cartridge cartridge(TapeStage& stage, std::string_view barcode) {
     return {};
 }
 
+std::string written_cartridge(TapeStage& stage) {
+    for (const Cartridge& each : stage.library().media()) {
+        if (each.files > 0) return each.barcode;
+    }
+    FAIL("no cartridge has been written");
+    return {};
+}
+
+OnTape put_on_tape(TapeStage& stage, std::uint64_t seed) {
+    OnTape object{.bytes = pattern(100'000, seed)};
+    object.fid = stage.put(object.bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(object.fid).has_value());
+    const std::vector<store::Copy> copies = stage.copies_of(object.fid);
+    REQUIRE_FALSE(copies.empty());
+    for (const Cartridge& each : stage.library().media()) {
+        if (each.vsn_text() == copies.front().cartridge.vsn) object.barcode = each.barcode;
+    }
+    REQUIRE_FALSE(object.barcode.empty());
+    return object;
+}
+
 void restart_with_state(TapeStage& stage, std::string_view barcode, CartridgeState state,
                         std::string_view reason) {
     stage.stop();

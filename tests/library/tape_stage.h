@@ -262,8 +262,18 @@ using Book = std::map<store::Fid, Bytes>;
 // Objects of random sizes, on all disks in turn.
 Book put_some(TapeStage& stage, std::size_t count, std::size_t size_max = 300'000);
 void release_all(TapeStage& stage, const Book& book);
+// An object that is on tape only, and a cartridge that has it.
+struct OnTape {
+    store::Fid fid{};
+    Bytes bytes{};
+    std::string barcode{};
+};
+// The bytes depend on the seed.
+OnTape put_on_tape(TapeStage& stage, std::uint64_t seed = 1);
 // Brings back those that are on tape only.
 void check_all(TapeStage& stage, const Book& book);
+// The first cartridge in the table that has tape files. REQUIRES: there is one.
+std::string written_cartridge(TapeStage& stage);
 // REQUIRES: the library knows it.
 Cartridge cartridge(TapeStage& stage, std::string_view barcode);
 // Starts the node again, with a table of media that says so.

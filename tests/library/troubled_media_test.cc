@@ -26,26 +26,6 @@ std::size_t drives_down(TapeStage& stage) {
     return static_cast<std::size_t>(std::ranges::count(rows, "down", &DriveRow::activity));
 }
 
-// An object that is on tape only, and the cartridge that has it.
-struct OnTape {
-    store::Fid fid{};
-    Bytes bytes;
-    std::string barcode;
-};
-
-OnTape put_on_tape(TapeStage& stage) {
-    OnTape object;
-    object.bytes = pattern(100'000, 1);
-    object.fid = stage.put(object.bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(object.fid).has_value());
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.files > 0) object.barcode = each.barcode;
-    }
-    REQUIRE_FALSE(object.barcode.empty());
-    return object;
-}
-
 // The drive that has it.
 std::uint32_t drive_with(TapeStage& stage, std::string_view barcode) {
     const std::vector<DriveRow> rows = stage.library().drives();
