@@ -1,6 +1,7 @@
 // Goal: the objects of a pool, and those of an owner in it, have no more on all its disks than they
 // may, and may have as much again as is given up. Method: a node with two localities and a disk on
 // each; what is counted is compared with what a client believes.
+// The file is long because of what such a client believes of each kind of change.
 
 #include <algorithm>
 #include <cstdlib>
