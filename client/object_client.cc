@@ -264,10 +264,9 @@ Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait 
     co_return uses;
 }
 
-Task<Outcome<bool>> ObjectClient::fits_quota(std::string pool, std::uint64_t wanted_bytes,
-                                             Wait wait) {
+Task<Outcome<bool>> ObjectClient::fits_quota(std::string pool, WantedSpace wanted, Wait wait) {
     std::vector<std::byte> payload(fop::kListingBytesMax);  // For the list of an older server.
-    const fop::Quota body{.wanted_bytes = wanted_bytes};
+    const fop::Quota body{.wanted_bytes = wanted.bytes, .wanted_objects = wanted.objects};
     fabric::CallRequest asked = slots_.request(body, wait);
     asked.header.pool = pool;
     asked.reply_into = payload;

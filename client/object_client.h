@@ -64,6 +64,12 @@ struct QuotaUse {
     std::uint64_t limit_objects = kNoLimit;
 };
 
+// Space for objects: whole blocks, in bytes, and the number of objects.
+struct WantedSpace {
+    std::uint64_t bytes = 0;
+    std::uint64_t objects = 0;
+};
+
 // The objects of one server.
 //
 // Long reads, writes and puts are cut into fops; several fops are in flight at a time. A put is
@@ -134,9 +140,10 @@ public:
     Task<Outcome<KnownPool>> known_pool(std::string pool, Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
-    // Whether the caller may have so many bytes more in the pool; an empty name is the default
-    // pool. kQuota: no. False: the server is older, and has not compared them.
-    Task<Outcome<bool>> fits_quota(std::string pool, std::uint64_t wanted_bytes, Wait wait);
+    // Whether the caller may have so much more in the pool; an empty name is the default pool.
+    // kQuota: no. False: the server is older, and has not compared it. A server that is not so old
+    // may have compared the bytes only. REQUIRES: something is wanted.
+    Task<Outcome<bool>> fits_quota(std::string pool, WantedSpace wanted, Wait wait);
 
     // Returns the number of bytes read, which is less than asked for only at the end of the object.
     // The rest of `into` may have been overwritten.

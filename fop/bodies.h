@@ -376,18 +376,21 @@ struct UploadAbortReply {
 // owners and the pools; otherwise only the caller's own. The pool is named in the header; none
 // means all.
 //
-// With `wanted_bytes`, the question is instead whether so many bytes more of the caller fit its
-// quota and that of the pool; the pool is that of the header, or the default pool. The status is
-// kQuota if they do not fit. A server that does not know the field answers with the list.
+// With `wanted_bytes` or `wanted_objects`, the question is instead whether so many bytes and
+// objects more of the caller fit its quota and that of the pool; the pool is that of the header, or
+// the default pool. The status is kQuota if they do not fit. A server that does not know the fields
+// answers with the list, and one that knows only `wanted_bytes` compares only the bytes.
 struct Quota {
-    std::string_view cursor{};       // From the previous reply; empty: from the beginning.
-    std::uint64_t wanted_bytes = 0;  // 0: asks for the list.
+    std::string_view cursor{};  // From the previous reply; empty: from the beginning.
+    // Both 0: asks for the list.
+    std::uint64_t wanted_bytes = 0;
+    std::uint64_t wanted_objects = 0;
     bool operator==(const Quota&) const = default;
 };
 struct QuotaReply {
     std::string_view cursor{};  // For the next request.
     bool end = false;           // The list is complete.
-    bool compared = false;      // The wanted bytes fit, and there is no list.
+    bool compared = false;      // The wanted amount fits, and there is no list.
     bool operator==(const QuotaReply&) const = default;
 };
 

@@ -128,6 +128,7 @@ bool read(const wire::ListRequest& from, ListObjects& to) {
 }
 bool read(const wire::QuotaRequest& from, Quota& to) {
     to.wanted_bytes = from.wanted_bytes();
+    to.wanted_objects = from.wanted_objects();
     return read(from.cursor(), to.cursor);
 }
 bool read(const wire::SetAttributesRequest& from, SetAttributes& to) {

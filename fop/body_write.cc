@@ -183,7 +183,8 @@ Written write(FlatBuilder& builder, const UploadAbort& abort) {
 
 Written write(FlatBuilder& builder, const Quota& quota) {
     const auto cursor = wire_text(builder, quota.cursor);
-    return wire::CreateQuotaRequest(builder, cursor, quota.wanted_bytes).Union();
+    return wire::CreateQuotaRequest(builder, cursor, quota.wanted_bytes, quota.wanted_objects)
+        .Union();
 }
 
 Written write(FlatBuilder& builder, const Stage& stage) {

@@ -28,16 +28,20 @@ void DiskUse::join(PoolId pool, std::shared_ptr<PoolQuota> quota) {
     for (auto& [name, each] : joined.owners) {
         each.account_ = &joined.quota->account_of(name);
         each.account_->add(each.amount_);
+        each.account_->add_in_flight(each.in_flight_blocks_);
         each.account_->add_promise(each.promised_blocks_);
         joined.quota->whole().add(each.amount_);
+        joined.quota->whole().add_in_flight(each.in_flight_blocks_);
     }
 }
 
 void DiskUse::leave(OfPool& pool) {
     for (auto& [name, each] : pool.owners) {
         each.account_->put_back(each.amount_);
+        each.account_->end_in_flight(each.in_flight_blocks_);
         each.account_->end_promise(each.promised_blocks_);
         pool.quota->whole().put_back(each.amount_);
+        pool.quota->whole().end_in_flight(each.in_flight_blocks_);
     }
 }
 
@@ -108,6 +112,43 @@ void DiskUse::put_back(Owner& owner, Amount amount, Scope scope) {
     owner.amount_.objects -= amount.objects;
     owner.account_->put_back(amount);
     if (scope == Scope::kPoolAndOwner) owner.pool_->quota->whole().put_back(amount);
+}
+
+bool DiskUse::has_limit(const Owner& owner) const {
+    return owner.account_->limit().blocks != QuotaAccount::kUnlimited ||
+           owner.whole().limit().blocks != QuotaAccount::kUnlimited;
+}
+
+DiskUse::Verdict DiskUse::take_in_flight(Owner& owner, std::uint64_t blocks) {
+    const Verdict taken = of_owner(owner.account_->take_in_flight(blocks));
+    if (taken != Verdict::kTaken) return taken;
+    QuotaAccount& whole = owner.pool_->quota->whole();
+    if (whole.take_in_flight(blocks) != QuotaAccount::Verdict::kTaken) {
+        owner.account_->end_in_flight(blocks);
+        return Verdict::kPoolIsFull;
+    }
+    owner.in_flight_blocks_ += blocks;
+    return Verdict::kTaken;
+}
+
+void DiskUse::settle_in_flight(Owner& owner, std::uint64_t blocks) {
+    owner.account_->settle_in_flight(blocks);
+    owner.pool_->quota->whole().settle_in_flight(blocks);
+    owner.in_flight_blocks_ -= blocks;
+    owner.amount_.blocks += blocks;
+}
+
+void DiskUse::unsettle_in_flight(Owner& owner, std::uint64_t blocks) {
+    owner.account_->unsettle_in_flight(blocks);
+    owner.pool_->quota->whole().unsettle_in_flight(blocks);
+    owner.in_flight_blocks_ += blocks;
+    owner.amount_.blocks -= blocks;
+}
+
+void DiskUse::end_in_flight(Owner& owner, std::uint64_t blocks) {
+    owner.account_->end_in_flight(blocks);
+    owner.pool_->quota->whole().end_in_flight(blocks);
+    owner.in_flight_blocks_ -= blocks;
 }
 
 bool DiskUse::promise(Owner& owner, std::uint64_t blocks) {

@@ -46,6 +46,7 @@ public:
         OfPool* pool_ = nullptr;
         QuotaAccount* account_ = nullptr;
         Amount amount_;
+        std::uint64_t in_flight_blocks_ = 0;
         std::uint64_t promised_blocks_ = 0;
     };
 
@@ -70,6 +71,18 @@ public:
     void add(Owner& owner, Amount amount);
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
+
+    // Whether the owner or the pool has a limit of blocks now.
+    bool has_limit(const Owner& owner) const;
+    // Takes blocks that a write in flight will add to the objects of the owner: they count for the
+    // owner and the pool, and for no object yet. All or none. See WritesInFlight.
+    Verdict take_in_flight(Owner& owner, std::uint64_t blocks);
+    // The blocks are those of an object now. REQUIRES: they were taken in flight.
+    void settle_in_flight(Owner& owner, std::uint64_t blocks);
+    // Undoes settle_in_flight().
+    void unsettle_in_flight(Owner& owner, std::uint64_t blocks);
+    // The blocks do not come. REQUIRES: they were taken in flight, and not settled.
+    void end_in_flight(Owner& owner, std::uint64_t blocks);
 
     // Promises blocks to uploads of the owner, within the owner's limit on all disks. False: they
     // exceed the limit, and nothing was promised. See QuotaAccount::promise().

@@ -24,6 +24,7 @@
 #include "objects/range_locks.h"
 #include "objects/reply_shares.h"
 #include "objects/stores.h"
+#include "objects/writes_in_flight.h"
 #include "store/fid.h"
 #include "store/object_map.h"
 
@@ -215,6 +216,7 @@ public:
     Duration service_time() const { return service_before_ + (reactor_.now() - opened_at_); }
 
     OpenUploads& uploads() { return uploads_; }
+    WritesInFlight& writes_in_flight() { return writes_in_flight_; }
 
 private:
     void let_go();
@@ -242,6 +244,7 @@ private:
     MetDamage met_damage_;
     std::uint64_t fids_made_ = 0;
     OpenUploads uploads_{use_};
+    WritesInFlight writes_in_flight_{use_};
 };
 
 }  // namespace fopd::objects

@@ -9,6 +9,7 @@ namespace fopd::objects {
 void ObjectChange::clear() {
     ENSURE(allocated_.empty());
     ENSURE(charged_.owner == nullptr);
+    ENSURE(!in_flight_.is_counted());
     change_.clear();
     counted_.clear();
     freed_.clear();
@@ -77,19 +78,67 @@ DiskUse::Verdict ObjectChange::charge(PoolOwner whose, Amount amount, DiskUse::S
     return verdict;
 }
 
-Result<ObjectChange::ChargedHoles> ObjectChange::charge_holes(store::Fid fid,
-                                                              store::BlockRange range) {
-    std::uint64_t holes = range.count;
+Result<std::uint64_t> ObjectChange::count_holes(store::Fid fid, store::BlockRange range,
+                                                BlockSet* holes) const {
+    std::uint64_t blocks = range.count;
+    std::uint64_t next = range.first;
     auto extents = volume().map().extents(fid, range);
     for (;;) {
         const auto extent = extents.next();
         if (!extent) return std::unexpected(extent.error());
         if (!extent->has_value()) break;
-        holes -= (*extent)->count();
+        blocks -= (*extent)->count();
+        if (holes != nullptr) holes->add({.first = next, .count = (*extent)->first - next});
+        next = (*extent)->end();
     }
-    const auto verdict = charge(block_owner_, {.blocks = holes});
-    if (verdict == DiskUse::Verdict::kTaken) grown_ += holes;
-    return ChargedHoles{.verdict = verdict, .blocks = holes};
+    if (holes != nullptr) holes->add({.first = next, .count = range.end() - next});
+    return blocks;
+}
+
+Result<ObjectChange::Counted> ObjectChange::count_in_flight(store::Fid fid, BlockSet wanted) {
+    DiskUse::Owner& owner = home_->use().owner(block_owner_);
+    WritesInFlight& writes = home_->writes_in_flight();
+    if (!writes.counts(owner)) return Counted{};
+    BlockSet holes;
+    for (const store::BlockRange& each : wanted.ranges()) {
+        const auto some = count_holes(fid, each, &holes);
+        if (!some) return std::unexpected(some.error());
+    }
+    return in_flight_.begin(writes, {.owner = &owner, .fid = fid}, std::move(wanted),
+                            std::move(holes));
+}
+
+ObjectChange::Counted ObjectChange::count_append_in_flight(store::Fid fid,
+                                                           const store::ReplyKey& request,
+                                                           std::uint64_t blocks) {
+    DiskUse::Owner& owner = home_->use().owner(block_owner_);
+    WritesInFlight& writes = home_->writes_in_flight();
+    if (!writes.counts(owner)) return {};
+    return in_flight_.begin_append(writes, {.owner = &owner, .fid = fid}, request, blocks);
+}
+
+Result<ObjectChange::ChargedHoles> ObjectChange::charge_holes(store::Fid fid,
+                                                              store::BlockRange range) {
+    const bool is_counted = in_flight_.is_counted();
+    BlockSet holes;
+    const auto found = count_holes(fid, range, is_counted ? &holes : nullptr);
+    if (!found) return std::unexpected(found.error());
+    const std::uint64_t blocks = *found;
+    std::uint64_t counted = 0;
+    if (is_counted) {
+        DiskUse::Owner& owner = home_->use().owner(block_owner_);
+        ENSURE(charged_.owner == nullptr || charged_.owner == &owner);
+        counted = in_flight_.fill(owner, holes);
+        charged_.owner = &owner;
+        charged_.amount.blocks += counted;
+        grown_ += counted;
+    }
+    const auto verdict = charge(block_owner_, {.blocks = blocks - counted});
+    if (verdict != DiskUse::Verdict::kTaken) {
+        return ChargedHoles{.verdict = verdict, .blocks = blocks - counted};
+    }
+    grown_ += blocks - counted;
+    return ChargedHoles{.blocks = blocks};
 }
 
 void ObjectChange::will_count(PoolOwner whose, Amount amount) {
@@ -102,6 +151,9 @@ void ObjectChange::will_free(PoolOwner whose, Amount amount, DiskUse::Scope scop
 
 void ObjectChange::give_back() {
     give_back_first(allocated_.size());
+    // What other writes in flight add, too, counts for these again.
+    charged_.amount.blocks -= in_flight_.unfill();
+    in_flight_.end();
     if (charged_.owner != nullptr) {
         home_->use().put_back(*charged_.owner, charged_.amount, charged_.scope);
     }
@@ -167,6 +219,7 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     }
     charged_ = {};
     grown_ = 0;
+    in_flight_.done();
     for (const Charge& each : counted_) home_->use().add(*each.owner, each.amount);
     counted_.clear();
     if (coming_) home_->has_come(coming_->fid, coming_->pool);

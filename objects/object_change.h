@@ -11,8 +11,10 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "objects/block_io.h"
+#include "objects/block_set.h"
 #include "objects/disk_use.h"
 #include "objects/home_volume.h"
+#include "objects/writes_in_flight.h"
 #include "store/bringing_back.h"
 #include "store/copy.h"
 #include "store/object.h"
@@ -64,10 +66,19 @@ public:
     // borrowed until begin(), which refunds the blocks that the change frees to this owner.
     void set_block_owner(PoolOwner whose) { block_owner_ = whose; }
     PoolOwner block_owner() const { return block_owner_; }
-    // Charges that owner for the blocks of the range that are holes now.
+    // Counts the blocks of `wanted` that are holes now for that owner, until the change has begun
+    // or give_back(); see WritesInFlight. Counts nothing if neither the owner nor the pool has a
+    // limit. REQUIRES: called once at most, before charge_holes().
+    using Counted = WritesInFlight::Write::Counted;
+    Result<Counted> count_in_flight(store::Fid fid, BlockSet wanted);
+    // Likewise for so many blocks of an append; `request` recognises the same append, sent again.
+    Counted count_append_in_flight(store::Fid fid, const store::ReplyKey& request,
+                                   std::uint64_t blocks);
+    // Charges that owner for the blocks of the range that are holes now, including those that
+    // count already.
     struct ChargedHoles {
         DiskUse::Verdict verdict = DiskUse::Verdict::kTaken;
-        std::uint64_t blocks = 0;
+        std::uint64_t blocks = 0;  // If nothing was taken: those that do not count already.
     };
     Result<ChargedHoles> charge_holes(store::Fid fid, store::BlockRange range);
     // Refunds the amount to the owner when the change is durable.
@@ -138,12 +149,16 @@ private:
         PoolId pool = 0;
     };
     store::Volume& volume() const { return home_->volume(); }
+    // The number of blocks that are holes now. Adds them to `holes` unless it is null.
+    Result<std::uint64_t> count_holes(store::Fid fid, store::BlockRange range,
+                                      BlockSet* holes) const;
 
     HomeVolume* home_ = nullptr;
     store::Change change_;
     store::ValueBuffer value_;
     std::vector<store::DiskRange> allocated_;
-    Charge charged_;           // Before the change begins.
+    Charge charged_;  // Before the change begins.
+    WritesInFlight::Write in_flight_;
     std::uint64_t grown_ = 0;  // How many of the charged blocks were holes.
     bool empties_released_ = false;
     PoolOwner block_owner_{};

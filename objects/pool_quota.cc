@@ -50,11 +50,40 @@ void QuotaAccount::put_back(Amount amount) {
     ENSURE(objects >= amount.objects);
 }
 
+QuotaAccount::Verdict QuotaAccount::take_in_flight(std::uint64_t blocks) {
+    if (!blocks_.take(blocks)) return Verdict::kTooManyBlocks;
+    in_flight_blocks_.fetch_add(blocks, std::memory_order_relaxed);
+    return Verdict::kTaken;
+}
+
+void QuotaAccount::add_in_flight(std::uint64_t blocks) {
+    blocks_.used.fetch_add(blocks, std::memory_order_relaxed);
+    in_flight_blocks_.fetch_add(blocks, std::memory_order_relaxed);
+}
+
+void QuotaAccount::settle_in_flight(std::uint64_t blocks) {
+    const auto before = in_flight_blocks_.fetch_sub(blocks, std::memory_order_relaxed);
+    ENSURE(before >= blocks);
+}
+
+void QuotaAccount::unsettle_in_flight(std::uint64_t blocks) {
+    in_flight_blocks_.fetch_add(blocks, std::memory_order_relaxed);
+}
+
+void QuotaAccount::end_in_flight(std::uint64_t blocks) {
+    settle_in_flight(blocks);
+    put_back({.blocks = blocks});
+}
+
 bool QuotaAccount::promise(std::uint64_t blocks) {
     if (blocks == 0) return true;
+    const std::uint64_t limit = blocks_.limit.load(std::memory_order_relaxed);
+    const std::uint64_t used = blocks_.used.load(std::memory_order_relaxed);
+    const std::uint64_t stored = used - std::min(used, in_flight_blocks());
+    if (stored > limit) return false;
     std::uint64_t now = promised_blocks_.load(std::memory_order_relaxed);
     do {
-        if (now + blocks < now || !blocks_.fits(now + blocks)) return false;
+        if (now + blocks < now || now + blocks > limit - stored) return false;
     } while (!promised_blocks_.compare_exchange_weak(now, now + blocks, std::memory_order_relaxed));
     return true;
 }

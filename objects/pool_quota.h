@@ -34,6 +34,7 @@ public:
         return {.blocks = blocks_.limit.load(std::memory_order_relaxed),
                 .objects = objects_.limit.load(std::memory_order_relaxed)};
     }
+    // What is stored, and what writes in flight will add.
     Amount used() const {
         return {.blocks = blocks_.used.load(std::memory_order_relaxed),
                 .objects = objects_.used.load(std::memory_order_relaxed)};
@@ -50,9 +51,24 @@ public:
     // REQUIRES: the amount was taken or added.
     void put_back(Amount amount);
 
+    // Takes blocks that a write in flight will add. All or nothing, like take().
+    Verdict take_in_flight(std::uint64_t blocks);
+    // Takes them whatever the limit is.
+    void add_in_flight(std::uint64_t blocks);
+    // The blocks are stored now, and stay taken. REQUIRES: they were taken in flight.
+    void settle_in_flight(std::uint64_t blocks);
+    // Undoes settle_in_flight().
+    void unsettle_in_flight(std::uint64_t blocks);
+    // The blocks do not come. REQUIRES: they were taken in flight, and not settled.
+    void end_in_flight(std::uint64_t blocks);
+    std::uint64_t in_flight_blocks() const {
+        return in_flight_blocks_.load(std::memory_order_relaxed);
+    }
+
     // Promises blocks that an upload in progress will take later. Returns false, and promises
-    // nothing, if these blocks, the blocks in use and the blocks promised already would exceed the
-    // limit. A promise does not count as use: it prevents other promises, but nothing else.
+    // nothing, if these blocks, the blocks stored and the blocks promised already would exceed the
+    // limit. Blocks of writes in flight do not count here, as the promises of uploads have them. A
+    // promise does not count as use: it prevents other promises, but nothing else.
     bool promise(std::uint64_t blocks);
     // Promises the blocks whatever the limit is.
     void add_promise(std::uint64_t blocks);
@@ -72,6 +88,7 @@ private:
     };
     Number blocks_;
     Number objects_;
+    std::atomic<std::uint64_t> in_flight_blocks_ = 0;  // A part of those used.
     std::atomic<std::uint64_t> promised_blocks_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "reqh/change_space.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "library/library.h"
 #include "objects/block_io.h"
@@ -43,15 +44,17 @@ Granted<> ChangeSpace::begin_upload(objects::PoolOwner whose, store::Fid fid,
 }
 
 Task<Granted<>> ChangeSpace::begin_upload_write(UploadPart part) {
+    // First: one that is refused for its quota must not take room from others meanwhile.
+    objects::BlockSet wanted;
+    wanted.add(part.range);
+    const auto counted = count_blocks_in_flight(part.fid, std::move(wanted));
+    if (!counted) co_return counted;
     if (!has_tapes(part.pool)) co_return Granted<>{};
     objects::OpenUploads& uploads = fop_.home().uploads();
     if (!uploads.expects(part.fid)) {
         const auto expected = co_await expect_rest_of(part);
         if (!expected) co_return expected;
     }
-    // First: one that is refused for its quota must not take room from others meanwhile.
-    const auto granted = check_quota_of_holes(part);
-    if (!granted) co_return granted;
     const auto fits = check_upload(part);
     if (fits) {
         upload_write_.begin(uploads, part.fid, part.blocks);
@@ -106,18 +109,6 @@ Granted<> ChangeSpace::check_beside(std::uint64_t blocks, std::uint64_t others,
     return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
 }
 
-Granted<> ChangeSpace::check_quota_of_holes(const UploadPart& part) {
-    // If the whole range fits the quota, its holes need not be counted.
-    const auto whole = fop_.home().use().check(*part.owner, {.blocks = part.range.count});
-    if (whole == objects::DiskUse::Verdict::kTaken) return {};
-    // An extent has a block at least, and a write has few blocks.
-    const auto there = fop_.volume().map().count(part.fid, part.range,
-                                                 static_cast<std::uint32_t>(part.range.count) + 1);
-    if (!there) return refused(there.error());
-    const std::uint64_t holes = part.range.count - std::min(part.range.count, there->blocks);
-    return check_quota({.pool = part.pool, .owner = part.owner->name()}, {.blocks = holes});
-}
-
 bool ChangeSpace::has_tapes(objects::PoolId pool) const {
     const library::LibraryDoor* const door = fop_.origin().library;
     if (door == nullptr || door->service == nullptr) return false;
@@ -169,6 +160,39 @@ Granted<> ChangeSpace::charge(objects::PoolOwner whose, objects::Amount amount,
     const auto verdict = change_.charge(whose, amount, scope);
     if (verdict == objects::DiskUse::Verdict::kTaken) return {};
     return refused(why_over_quota(whose, amount, verdict));
+}
+
+Granted<> ChangeSpace::count_in_flight(store::Fid fid, std::span<const fop::Range> ranges) {
+    objects::BlockSet wanted;
+    for (const fop::Range& each : ranges) {
+        if (each.length == 0) continue;
+        const std::uint64_t first = each.offset / fop::kBlockBytes;
+        wanted.add({.first = first, .count = (each.end() - 1) / fop::kBlockBytes + 1 - first});
+    }
+    return count_blocks_in_flight(fid, std::move(wanted));
+}
+
+Granted<> ChangeSpace::count_blocks_in_flight(store::Fid fid, objects::BlockSet wanted) {
+    const auto counted = change_.count_in_flight(fid, std::move(wanted));
+    if (!counted) return refused(counted.error());
+    return check_counted(*counted);
+}
+
+Granted<> ChangeSpace::count_append_in_flight(store::Fid fid, std::uint64_t size_bytes,
+                                              std::uint64_t append_bytes) {
+    const auto blocks = [](std::uint64_t bytes) {
+        return bytes / fop::kBlockBytes + (bytes % fop::kBlockBytes == 0 ? 0 : 1);
+    };
+    const store::ReplyKey request{.client = {fop_.caller().owner},
+                                  .request_number = fop_.request().id};
+    return check_counted(change_.count_append_in_flight(
+        fid, request, blocks(size_bytes + append_bytes) - blocks(size_bytes)));
+}
+
+Granted<> ChangeSpace::check_counted(const objects::ObjectChange::Counted& counted) {
+    if (counted.verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(
+        why_over_quota(change_.block_owner(), {.blocks = counted.blocks}, counted.verdict));
 }
 
 Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "core/task.h"
+#include "fop/range.h"
+#include "objects/block_set.h"
 #include "objects/disk_use.h"
 #include "objects/object_change.h"
 #include "objects/open_uploads.h"
@@ -39,10 +42,10 @@ public:
     // on, see objects::OpenUploads; the caller must call OpenUploads::gone() if the upload does not
     // begin after all. `blocks` is 0 if the size is unknown.
     Granted<> begin_upload(objects::PoolOwner whose, store::Fid fid, std::uint64_t blocks);
-    // Checks a write to an upload of a tape pool, and reserves the room of the write until
-    // upload_write_begun() or give_back(). Refuses as begin_upload() does, and with kQuota if the
-    // owner may not have the blocks that the write adds; a refused write has no room. Grants
-    // everything in other pools. REQUIRES: the upload is not removed before the task ends.
+    // Counts the blocks that a write adds to an upload, as count_in_flight() does. In a tape pool,
+    // also checks the write, and reserves its room until upload_write_begun() or give_back().
+    // Refuses as begin_upload() does, and with kQuota; a refused write has no room. REQUIRES: the
+    // upload is loaded, and is not removed before the task ends.
     struct UploadPart {
         objects::PoolId pool = 0;
         objects::DiskUse::Owner* owner = nullptr;
@@ -78,6 +81,14 @@ public:
     // have one owner and one scope.
     Granted<> charge(objects::PoolOwner whose, objects::Amount amount,
                      objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
+    // Counts the blocks that a write of these ranges will add to the object for the quota of its
+    // owner, until its change has begun or the fop has ended, so that writes in flight do not
+    // exceed the quota together: see objects::WritesInFlight. Refuses with kQuota, and counts
+    // nothing, if they exceed it. REQUIRES: the object is loaded; called once at most.
+    Granted<> count_in_flight(store::Fid fid, std::span<const fop::Range> ranges);
+    // Likewise for an append of so many bytes, if the object has `size_bytes` by then.
+    Granted<> count_append_in_flight(store::Fid fid, std::uint64_t size_bytes,
+                                     std::uint64_t append_bytes);
     // Charges the owner of the object's blocks for the holes in the range, which the change fills.
     // Refuses with kQuota, and charges nothing, if they exceed the quota.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
@@ -89,7 +100,8 @@ private:
     // Whether the blocks fit beside those that others need. kStagingFull.
     Granted<> check_beside(std::uint64_t blocks, std::uint64_t others,
                            const store::SpaceUse& space);
-    Granted<> check_quota_of_holes(const UploadPart& part);
+    Granted<> count_blocks_in_flight(store::Fid fid, objects::BlockSet wanted);
+    Granted<> check_counted(const objects::ObjectChange::Counted& counted);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                            objects::DiskUse::Verdict verdict);

@@ -24,7 +24,9 @@ Granted<> LayoutLookup::check_quota(objects::PoolOwner whose, objects::Amount wa
     }
     full.owner = RefusalWords::kAllOwners;
     full.account = &pool->quota->whole();
-    if (full.account->check(wanted) == Verdict::kTaken) return {};
+    const Verdict of_pool = full.account->check(wanted);
+    if (of_pool == Verdict::kTaken) return {};
+    full.lacks_objects = of_pool == Verdict::kTooManyObjects;
     return refused(words_.over_quota(full, wanted));
 }
 

@@ -63,13 +63,13 @@ fop::QuotaEntry quota_entry_of(const Account& each) {
             .owner = each.owner};
 }
 
-// Whether the caller may have so many bytes more in the pool of the header.
-Granted<> check_fits(Operation& operation, std::uint64_t wanted_bytes) {
+// Whether the caller may have so many bytes and objects more in the pool of the header.
+Granted<> check_fits(Operation& operation, const fop::Quota& asked) {
     const auto pool = operation.layout().find_pool();
     if (!pool) return refused(pool.error());
-    const std::uint64_t blocks = (wanted_bytes + objects::kBlock - 1) / objects::kBlock;
+    const std::uint64_t blocks = (asked.wanted_bytes + objects::kBlock - 1) / objects::kBlock;
     return operation.layout().check_quota({.pool = *pool, .owner = acting_user(operation.caller())},
-                                          {.blocks = blocks});
+                                          {.blocks = blocks, .objects = asked.wanted_objects});
 }
 
 }  // namespace
@@ -77,8 +77,8 @@ Granted<> check_fits(Operation& operation, std::uint64_t wanted_bytes) {
 Task<fop::Reply> run_quota(Operation* operation) {
     operation->enter(Phase::kExecute);
     const auto& asked = operation->body<fop::Quota>();
-    if (asked.wanted_bytes > 0) {
-        const auto fits = check_fits(*operation, asked.wanted_bytes);
+    if (asked.wanted_bytes > 0 || asked.wanted_objects > 0) {
+        const auto fits = check_fits(*operation, asked);
         if (!fits) co_return operation->refuse(fits.error());
         co_return fop::Reply{.body = fop::QuotaReply{.end = true, .compared = true}};
     }

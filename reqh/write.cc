@@ -136,9 +136,22 @@ std::uint64_t count_blocks(std::span<const fop::Range> ranges) {
     return blocks;
 }
 
+// What is checked of a write before its bytes are pulled.
+struct Coming {
+    std::span<const fop::Range> ranges{};
+    bool is_append = false;  // The offset of its only range is not known yet.
+};
+
+// Counts what the write adds for the quota of the object's owner.
+Granted<> count_in_flight(Operation& operation, store::Fid fid, const Coming& coming) {
+    if (!coming.is_append) return operation.space().count_in_flight(fid, coming.ranges);
+    return operation.space().count_append_in_flight(fid, operation.object().size_bytes,
+                                                    coming.ranges.front().length);
+}
+
 // Whether the sender may write to the object, checked before its bytes are pulled. The final check
 // is made under the lock.
-Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid, std::uint64_t blocks) {
+Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid, Coming coming) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
     const auto loaded = operation->load_object(fid, objects::Access::kWrite);
@@ -147,7 +160,10 @@ Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid, std::uin
     const auto serving = operation->check_serving();
     // A released object is recalled first.
     if (!serving || operation->object().is_released) co_return serving;
-    co_return operation->space().check_staging(operation->object().pool, blocks);
+    const auto counted = count_in_flight(*operation, fid, coming);
+    if (!counted) co_return counted;
+    co_return operation->space().check_staging(operation->object().pool,
+                                               count_blocks(coming.ranges));
 }
 
 }  // namespace
@@ -160,7 +176,8 @@ Task<fop::Reply> run_write(Operation* operation) {
     const store::BlockRange blocks = blocks_of(write.ranges);
     const bool is_empty = blocks.count == 0;
     if (write.source && !is_empty) {
-        const auto allowed = co_await check_before_pull(operation, fid, count_blocks(write.ranges));
+        const Coming coming{.ranges = write.ranges};
+        const auto allowed = co_await check_before_pull(operation, fid, coming);
         if (!allowed) co_return operation->refuse(allowed.error());
         const auto on_disk = operation->target().check_on_disk();
         if (!on_disk) co_return operation->refuse(on_disk.error());
@@ -184,6 +201,8 @@ Task<fop::Reply> run_write(Operation* operation) {
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
     if (!write.source) {
+        const auto counted = operation->space().count_in_flight(fid, write.ranges);
+        if (!counted) co_return operation->refuse(counted.error());
         const auto fits = operation->space().check_beside_uploads(operation->object().pool,
                                                                   count_blocks(write.ranges));
         if (!fits) co_return operation->refuse(fits.error());
@@ -206,7 +225,8 @@ Task<fop::Reply> run_append(Operation* operation) {
     const store::Fid fid = objects::store_fid(append.fid);
     std::array ranges{fop::Range{.offset = 0, .length = append.length}};
     if (append.source) {
-        const auto allowed = co_await check_before_pull(operation, fid, count_blocks(ranges));
+        const Coming coming{.ranges = ranges, .is_append = true};
+        const auto allowed = co_await check_before_pull(operation, fid, coming);
         if (!allowed) co_return operation->refuse(allowed.error());
         const auto on_disk = operation->target().check_on_disk();
         if (!on_disk && append.length > 0) co_return operation->refuse(on_disk.error());
@@ -239,6 +259,9 @@ Task<fop::Reply> run_append(Operation* operation) {
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
     if (!append.source) {
+        const auto counted =
+            count_in_flight(*operation, fid, {.ranges = ranges, .is_append = true});
+        if (!counted) co_return operation->refuse(counted.error());
         const auto fits =
             operation->space().check_beside_uploads(operation->object().pool, count_blocks(ranges));
         if (!fits) co_return operation->refuse(fits.error());

@@ -109,7 +109,7 @@ TEST_CASE("client objects: a text that no server would take is named, and not se
     is_refused(client.lookup(text, "a", kNoWait), "pool");
     is_refused(client.list({.pool = text}, kNoWait), "pool");
     is_refused(client.quota(text, kNoWait), "pool");
-    is_refused(client.fits_quota(text, 1, kNoWait), "pool");
+    is_refused(client.fits_quota(text, {.bytes = 1}, kNoWait), "pool");
     is_refused(client.create(in_pool, kNoWait), "pool");
     is_refused(client.uploads().begin(in_pool, 0, kNoWait), "pool");
     is_refused(client.put(in_pool, pattern(10), kNoWait), "pool");
@@ -130,13 +130,16 @@ TEST_CASE("client objects: a prefix that is longer than any name is not sent", "
                                         "...\" is longer than a name may be, 480 bytes");
 }
 
-TEST_CASE("client objects: a server says whether bytes fit the quota, an older one does not",
-          "[client]") {
+TEST_CASE("client objects: a server says what fits the quota, an older one does not", "[client]") {
     Stage stage;
-    CHECK_FALSE(stage.done(stage.client->fits_quota({}, 4096, kNoWait)));
+    const auto fits = [&stage](WantedSpace wanted) {
+        return stage.client->fits_quota({}, wanted, kNoWait);
+    };
+    CHECK_FALSE(stage.done(fits({.bytes = 4096, .objects = 1})));
     stage.store.quota_left = 4096;
-    CHECK(stage.done(stage.client->fits_quota({}, 4096, kNoWait)));
-    CHECK(stage.status(stage.client->fits_quota({}, 4097, kNoWait)) == fop::Status::kQuota);
+    CHECK(stage.done(fits({.bytes = 4096, .objects = 100})));
+    CHECK(stage.status(fits({.bytes = 4097, .objects = 1})) == fop::Status::kQuota);
+    CHECK(stage.status(fits({.objects = 101})) == fop::Status::kQuota);
 }
 
 TEST_CASE("client objects: a slot that is full is passed over", "[client]") {

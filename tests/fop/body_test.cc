@@ -183,10 +183,10 @@ TEST_CASE("fop body: an invalid body is refused with a reason", "[fop]") {
     REQUIRE(read.id == request.id);
 }
 
-TEST_CASE("fop body: the question whether bytes fit a quota comes back, and so does the answer",
-          "[fop]") {
+TEST_CASE("fop body: the question what fits a quota comes back, and so does the answer", "[fop]") {
     Request request = sample_request(number("quota"));
     std::get<Quota>(request.body).wanted_bytes = 9000;
+    std::get<Quota>(request.body).wanted_objects = 7;
     const auto asked = sealed_body(request);
     REQUIRE(read_prefix(asked).has_value());
     REQUIRE((*read_requests(asked))[0].body == request.body);

@@ -146,6 +146,28 @@ class TreesTest(TreeTestCase):
                       complaint["error"])
         self.assertEqual(self.names(), [])
 
+    def test_a_tree_of_more_objects_than_the_quota_has_is_not_begun(self):
+        ada = self.owner("fast=1MiB,50")
+        self.write({str(number): b"" if number % 2 else b"few" for number in range(60)})
+        for verb in (["put", "-r"], ["mirror", "put"], ["put", "-r", "--dry-run"], ["mirror", "put", "--dry-run"]):
+            with self.subTest(verb):
+                done, complaint = self.summary(*verb, self.source, "a/", *ada, exit_code=REFUSED)
+                self.assertEqual([each["code"] for each in done["failed"]], ["quota"])
+                self.assertIn("quota of ada in pool fast: 0 of 50 objects used, 60 more wanted; nothing ", complaint["error"])
+                self.assertEqual(self.names(), [])
+        for number in range(20):
+            (self.source / str(number)).unlink()
+        done, _ = self.summary("put", "-r", self.source, "a/", *ada)
+        self.assertEqual((done["objects"], done["failed"]), (40, []))
+        # What is there already counts as free; the rest does not fit.
+        done, _ = self.summary("put", "-r", "--dry-run", "--no-skip", self.source, "a/", *ada)
+        self.assertEqual((done["objects"], done["failed"]), (40, []))
+        for number in range(100, 111):
+            (self.source / str(number)).write_bytes(b"few")
+        done, complaint = self.summary("put", "-r", self.source, "a/", *ada, exit_code=REFUSED)
+        self.assertEqual((done["objects"], [each["code"] for each in done["failed"]]), (0, ["quota"]))
+        self.assertIn("40 of 50 objects used, 11 more wanted; nothing is stored", complaint["error"])
+
     def test_a_mirror_that_cannot_fit_the_quota_is_not_begun(self):
         ada = self.owner("fast=1MiB")
         self.write({str(number): content(8 << 10, number) for number in range(100)})  # 800 KiB.

@@ -1,6 +1,7 @@
 // Goal: the objects of a pool, and those of an owner in it, have no more on all its disks than they
 // may, and may have as much again as is given up. Method: a node with two localities and a disk on
 // each; what is counted is compared with what a client believes.
+// The file is long because of what such a client believes of each kind of change.
 
 #include <algorithm>
 #include <cstdlib>
@@ -286,6 +287,45 @@ TEST_CASE("reqh quota: whether bytes would fit is compared with what counts for 
     CHECK(ask({}, 97 * objects::kBlock, bob).status() == fop::Status::kQuota);
     // Nothing is taken for a question.
     CHECK(stage.quota().whole().used() == objects::Amount{.blocks = 4, .objects = 1});
+}
+
+TEST_CASE("reqh quota: whether objects would fit is compared, with bytes and without", "[reqh]") {
+    StoreStage stage({.quota_blocks = 100,
+                      .owner_limits = {{"alice", {.blocks = 10, .objects = 3}},
+                                       {"bob", {.blocks = 1000, .objects = 1000}}}});
+    stage.create("one");
+    const auto ask = [&stage](fop::Quota body, std::string principal = "alice") -> FakeFop& {
+        return stage.call({.type = type_of("quota"),
+                           .body = body,
+                           .pool = "fast",
+                           .rights = fop::kWrite,
+                           .principal = std::move(principal)});
+    };
+
+    FakeFop& fits = ask({.wanted_objects = 2});
+    CHECK(fits.status() == fop::Status::kDone);
+    CHECK(fits.answer->payload.empty());
+    CHECK(std::get<fop::QuotaReply>(fits.answer->body) ==
+          fop::QuotaReply{.end = true, .compared = true});
+    FakeFop& refused = ask({.wanted_objects = 3});
+    CHECK(refused.status() == fop::Status::kQuota);
+    CHECK(refused.answer->words ==
+          "quota of alice in pool fast: 1 of 3 objects used, 3 more wanted");
+    CHECK(ask({.wanted_bytes = 10 * objects::kBlock, .wanted_objects = 2}).status() ==
+          fop::Status::kDone);
+    CHECK(ask({.wanted_bytes = 10 * objects::kBlock, .wanted_objects = 3}).status() ==
+          fop::Status::kQuota);
+    CHECK(ask({.wanted_bytes = 10 * objects::kBlock + 1, .wanted_objects = 2}).status() ==
+          fop::Status::kQuota);
+    CHECK(ask({.wanted_objects = ~std::uint64_t{0}}).status() == fop::Status::kQuota);
+
+    // The pool may have a limit of its own.
+    stage.quota().whole().set_limit({.blocks = 100, .objects = 5});
+    CHECK(ask({.wanted_objects = 4}, "bob").status() == fop::Status::kDone);
+    FakeFop& of_pool = ask({.wanted_objects = 5}, "bob");
+    CHECK(of_pool.status() == fop::Status::kQuota);
+    CHECK(of_pool.answer->words == "quota of all in pool fast: 1 of 5 objects used, 5 more wanted");
+    CHECK(stage.quota().whole().used() == objects::Amount{.objects = 1});
 }
 
 namespace {
