@@ -137,7 +137,7 @@ void Client::on_open(Session& session) {
     incarnation_ = accepted.incarnation;
     locality_ = accepted.locality;
     turned_away_ = false;
-    backoff_ = options_.backoff_min;
+    opened_at_ = host_.reactor().now();
     if (std::exchange(was_open_, true)) ++reconnects_;
 
     for (LaneCalls& lane : lanes_) {
@@ -211,6 +211,10 @@ void Client::send_put_off() {
 // Calls stay unchanged until the connection is gone: until then the server may access their memory.
 void Client::on_end(Session&, const Error& error, std::string_view words) {
     ++failures_;
+    const Instant opened_at = std::exchange(opened_at_, kNever);
+    const bool has_lasted =
+        opened_at != kNever && host_.reactor().now() - opened_at >= options_.backoff_max;
+    if (has_lasted) backoff_ = options_.backoff_min;
     last_error_ = error;
     last_problem_ = words.empty() ? words_of(error) : std::string(words);
     // kBusy: this locality is full, or does not exist after a restart. The next session may use
@@ -425,6 +429,7 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
             continue;
         }
         put_off_pause_ = kPutOffMin;
+        backoff_ = options_.backoff_min;
         if (!fop::payload_intact(reply)) {
             call->finish(failure(Errc::kCorrupt));
         } else if (reply.payload.size() > asked.reply_into.size()) {

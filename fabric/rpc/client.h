@@ -68,8 +68,9 @@ protected:
 struct ClientOptions {
     Address server;
     fop::Credentials credentials;
-    // The pause between attempts to connect doubles from backoff_min to backoff_max; a random part
-    // is added.
+    // The pause between attempts to connect doubles from backoff_min to backoff_max, and a random
+    // part of it is waited, at least a half. It is backoff_min again after a session in which a
+    // call was answered, or that lasted for backoff_max.
     Duration backoff_min{50ms};
     Duration backoff_max{5s};
     // For how long after its first transmission a call may be sent again to a server that records
@@ -209,7 +210,8 @@ private:
     // The server drains or admits no client now. Calls that were not sent end with kTryAgain.
     bool turned_away_ = false;
     bool lacks_locality_ = false;
-    Duration backoff_;
+    Duration backoff_;            // The next pause between attempts to connect.
+    Instant opened_at_ = kNever;  // Of the session; kNever: it is not open.
     std::uint64_t reconnects_ = 0;
     Pause pause_;
     Duration put_off_pause_ = kPutOffMin;  // The next one; doubles until a call is answered.

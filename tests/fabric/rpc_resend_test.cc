@@ -30,6 +30,61 @@ TEST_CASE("fabric rpc: calls under way when the connection is lost are answered 
     REQUIRE(client.reconnects() == 1);
 }
 
+namespace {
+
+// For so long, ends each session as soon as it is open.
+void end_each_session(RpcStage& stage, const Client& client, Duration span) {
+    const Instant end = after(stage.world.now(), span);
+    while (stage.world.now() < end) {
+        if (client.open()) {
+            stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                                       LossNotice::kBoth);
+        }
+        stage.world.run_for(1ms);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("fabric rpc: a server that ends each session at once is asked ever more seldom",
+          "[fabric]") {
+    RpcStage stage;
+    const Client& client = stage.connected();
+
+    end_each_session(stage, client, 60s);
+
+    // The pauses grow from 50 ms to 5 s, of which at least a half is waited.
+    CHECK(client.reconnects() > 10);
+    REQUIRE(client.reconnects() < 40);
+}
+
+TEST_CASE("fabric rpc: a session that was of use makes the next pause short", "[fabric]") {
+    enum class Use : std::uint8_t { kNone, kAnswered, kLasted };
+    for (const Use use : {Use::kNone, Use::kAnswered, Use::kLasted}) {
+        CAPTURE(static_cast<int>(use));
+        RpcStage stage;
+        Client& client = stage.connected();
+        end_each_session(stage, client, 30s);
+        const auto open = stage.world.run(
+            *stage.client_reactor,
+            client.connected(after(stage.world.now(), 10s), Client::Tries::kUntilDeadline));
+        REQUIRE(open.has_value());
+        REQUIRE(open->has_value());
+
+        EchoResult result;
+        if (use == Use::kAnswered) {
+            REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "useful", &result)));
+            REQUIRE(result.text == "useful");
+        }
+        if (use == Use::kLasted) stage.world.run_for(5s);
+        stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                                   LossNotice::kBoth);
+        stage.world.run_for(1s);
+
+        REQUIRE(client.open() == (use != Use::kNone));
+    }
+}
+
 TEST_CASE("fabric rpc: what a client sends again is given up where it was before", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
