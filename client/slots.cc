@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "client/request_fault.h"
@@ -431,10 +432,21 @@ Problem Slots::no_slot(const std::string& pool) const {
     const bool has_disks =
         std::ranges::any_of(rows_, [&](const auto& each) { return each.second.is_of(pool); });
     if (has_disks) {
-        return {.status = fop::Status::kReadOnly,
-                .words = "no disk of " +
-                         (pool.empty() ? "the default pool" : "pool " + core::printable(pool)) +
-                         " takes new objects now"};
+        std::string words = "no disk of " +
+                            (pool.empty() ? "the default pool" : "pool " + core::printable(pool)) +
+                            " takes new objects now";
+        const char* mark = ": ";
+        const auto add = [&](fop::ListedSlotState state, const char* what) {
+            const auto count = std::ranges::count_if(rows_, [&](const auto& each) {
+                return each.second.state == state && each.second.is_of(pool);
+            });
+            if (count == 0) return;
+            words += mark + std::to_string(count) + what;
+            mark = ", ";
+        };
+        add(fop::ListedSlotState::kReadOnly, " read-only");
+        add(fop::ListedSlotState::kMissing, " missing");
+        return {.status = fop::Status::kReadOnly, .words = std::move(words)};
     }
     return {.status = fop::Status::kWrongPool, .words = "there is no such pool, or no disk in it"};
 }

@@ -204,9 +204,10 @@ TEST_CASE("client objects: a pool that takes no new objects is named", "[client]
     const auto unnamed = stage.run(stage.client->create({.name = "a"}, kNoWait));
     REQUIRE_FALSE(named.has_value());
     REQUIRE(named.error().status == fop::Status::kReadOnly);
-    REQUIRE(named.error().words == "no disk of pool fast takes new objects now");
+    REQUIRE(named.error().words == "no disk of pool fast takes new objects now: 2 missing");
     REQUIRE_FALSE(unnamed.has_value());
-    REQUIRE(unnamed.error().words == "no disk of the default pool takes new objects now");
+    REQUIRE(unnamed.error().words ==
+            "no disk of the default pool takes new objects now: 2 missing");
 }
 
 TEST_CASE("client objects: a slot whose disk is missing is passed over", "[client]") {
