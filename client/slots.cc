@@ -249,7 +249,8 @@ Problem Slots::no_answer(const fabric::Client& session, const Error& error) cons
     Problem problem{.status = fop::status_of(error.code), .answered = false, .words = {}};
     if (error.code == Errc::kClosed) problem.status = fop::Status::kCancelled;
     if (error.code == Errc::kInvalid) problem.status = fop::Status::kTooLarge;
-    core::append_printable(problem.words, describe(error));
+    const bool is_late = error.code == Errc::kTimedOut;
+    core::append_printable(problem.words, is_late ? "no answer in time" : describe(error));
     if (!session.open() && !session.last_problem().empty()) {
         problem.words += "; " + fabric::format_address(options_.server) + ": ";
         core::append_printable(problem.words, session.last_problem());

@@ -293,7 +293,10 @@ TEST_CASE("client objects: a call ends by its deadline", "[client]") {
     stage.store.without_reply = "read";
     std::vector<std::byte> into(3U << 20);
     const ObjectClient::Wait wait{.deadline = after(stage.world.now(), 2s)};
-    REQUIRE(stage.status(stage.client->read(fid, 0, into, wait)) == fop::Status::kTimedOut);
+    const auto read = stage.run(stage.client->read(fid, 0, into, wait));
+    REQUIRE_FALSE(read.has_value());
+    REQUIRE(read.error().status == fop::Status::kTimedOut);
+    REQUIRE(read.error().words == "no answer in time");
     REQUIRE(stage.world.now() < after(wait.deadline, 20s));
 }
 
