@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "client/request_fault.h"
@@ -248,7 +249,8 @@ Problem Slots::no_answer(const fabric::Client& session, const Error& error) cons
     Problem problem{.status = fop::status_of(error.code), .answered = false, .words = {}};
     if (error.code == Errc::kClosed) problem.status = fop::Status::kCancelled;
     if (error.code == Errc::kInvalid) problem.status = fop::Status::kTooLarge;
-    core::append_printable(problem.words, describe(error));
+    const bool is_late = error.code == Errc::kTimedOut;
+    core::append_printable(problem.words, is_late ? "no answer in time" : describe(error));
     if (!session.open() && !session.last_problem().empty()) {
         problem.words += "; " + fabric::format_address(options_.server) + ": ";
         core::append_printable(problem.words, session.last_problem());
@@ -431,10 +433,21 @@ Problem Slots::no_slot(const std::string& pool) const {
     const bool has_disks =
         std::ranges::any_of(rows_, [&](const auto& each) { return each.second.is_of(pool); });
     if (has_disks) {
-        return {.status = fop::Status::kReadOnly,
-                .words = "no disk of " +
-                         (pool.empty() ? "the default pool" : "pool " + core::printable(pool)) +
-                         " takes new objects now"};
+        std::string words = "no disk of " +
+                            (pool.empty() ? "the default pool" : "pool " + core::printable(pool)) +
+                            " takes new objects now";
+        const char* mark = ": ";
+        const auto add = [&](fop::ListedSlotState state, const char* what) {
+            const auto count = std::ranges::count_if(rows_, [&](const auto& each) {
+                return each.second.state == state && each.second.is_of(pool);
+            });
+            if (count == 0) return;
+            words += mark + std::to_string(count) + what;
+            mark = ", ";
+        };
+        add(fop::ListedSlotState::kReadOnly, " read-only");
+        add(fop::ListedSlotState::kMissing, " missing");
+        return {.status = fop::Status::kReadOnly, .words = std::move(words)};
     }
     return {.status = fop::Status::kWrongPool, .words = "there is no such pool, or no disk in it"};
 }

@@ -198,6 +198,11 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
                    "Write the key to this new file instead of printing it");
 }
 
+// The mistake of --rights in words.
+std::string fault_of_rights(const std::string& text, const Error& error) {
+    return "--rights: \"" + core::printable(text) + "\": " + error.context;
+}
+
 // Reads one quota for each pool. An error is the mistake in words.
 std::expected<std::vector<PrincipalsFile::Quota>, std::string> quotas_in(
     const std::vector<std::string>& texts) {
@@ -245,7 +250,7 @@ int run_key_create(const Call& call) {
         return complain_about(call,
                               !is_name  ? "a name is 1 to 64 bytes of UTF-8 without control "
                                           "characters"
-                              : !rights ? rights.error().context
+                              : !rights ? fault_of_rights(asked.rights, rights.error())
                               : !groups ? "groups are names with commas between, each once"
                                         : quotas.error(),
                               kExitUsage);
@@ -415,8 +420,10 @@ int run_token_create(const Call& call) {
     const VerbArguments& asked = call.arguments;
     const auto rights = fop::parse_rights(asked.rights);
     const auto span = seconds_in(asked.expires);
+    const std::string rights_fault =
+        rights ? std::string() : fault_of_rights(asked.rights, rights.error());
     const std::string object_fault = fault_of_object(asked);
-    const char* const fault = !rights          ? rights.error().context
+    const char* const fault = !rights          ? rights_fault.c_str()
                               : rights->none() ? "a token needs at least one right"
                               : !span          ? "--expires is a number with s, min, h or d"
                               : !fop::is_name(asked.principal) ? "the principal is not a valid name"

@@ -215,9 +215,13 @@ int run(Arguments arguments) {
         return restore(*(*configuration)->current(), arguments.restore_file);
     }
     if (dev) {
-        const auto written = write_dev_environment(
-            *dev, dev_server(options, (*configuration)->current()->get<fabric::FabricSettings>()));
-        if (!written) return complain(written.error());
+        // With the lock: a daemon that runs in this directory keeps its env.sh.
+        options.when_locked =
+            [setup = *dev,
+             server = dev_server(
+                 options, (*configuration)->current()->get<fabric::FabricSettings>())] {
+                return write_dev_environment(setup, server);
+            };
     }
     return run_process(std::move(*configuration), options);
 }

@@ -386,7 +386,7 @@ void NodeDisk::publish(std::uint64_t check_findings) {
     }
     const store::SpaceUse use = volume_->space_use();
     figures_.capacity_bytes.set(use.total_blocks * devices::kBlockBytes);
-    figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
+    figures_.free_bytes.set(use.room_blocks() * devices::kBlockBytes);
     figures_.index_is_full.set(volume_->index_failure() ? 1 : 0);
     figures_.log_is_full.set(volume_->is_log_full() ? 1 : 0);
     if (const objects::HomeVolume* const found = home_->stores.find(*slot()); found != nullptr) {

@@ -203,6 +203,9 @@ Started<void> Process::make() {
     auto data_dir = DataDir::open(settings.get<NodeSettings>().data_dir);
     if (!data_dir) return std::unexpected(data_dir.error());
     data_dir_ = std::move(*data_dir);
+    if (options_.when_locked) {
+        if (auto done = options_.when_locked(); !done) return done;
+    }
 
     auto backend = core::make_poll_backend(clock_);
     if (!backend) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "config/address.h"
 #include "daemon/configuration.h"
 #include "daemon/node.h"
+#include "daemon/start_problem.h"
 #include "fabric/address.h"
 
 namespace fopd::daemon {
@@ -17,6 +19,9 @@ struct ProcessOptions {
     // Overrides fabric.listen.
     std::optional<std::vector<fabric::Address>> listen;
     NodeOptions::Buffers buffers = NodeOptions::Buffers::kRegistered;
+    // Called once the data directory is locked, when no other daemon uses it: a failure ends the
+    // start. Empty: nothing is called.
+    std::function<Started<void>()> when_locked;
 };
 
 // Blocks SIGTERM, SIGINT and SIGHUP until the daemon reads them, so that a signal during the start

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -43,6 +44,14 @@ private:
     core::Buffer rest_;
     std::uint64_t offset_;
 };
+
+// The error of a write or read of the disk, with a context that clients understand.
+Error disk_error(Error error, const char* failed) {
+    if (error.os_errno == 0) return error;
+    const bool is_full = error.os_errno == ENOSPC || error.os_errno == EDQUOT;
+    error.context = is_full ? "no space in the file system that holds the disk image" : failed;
+    return error;
+}
 
 }  // namespace
 
@@ -114,7 +123,7 @@ Task<Result<void>> Disk::read(core::Buffer into, std::uint64_t offset, core::Wai
     Transfer transfer(into, offset);
     while (!transfer.done()) {
         const auto read = co_await reactor_.read(file_, transfer.part(), transfer.offset(), wait);
-        if (!read) co_return std::unexpected(read.error());
+        if (!read) co_return std::unexpected(disk_error(read.error(), "the disk failed a read"));
         if (!transfer.advance(*read)) {
             co_return std::unexpected(
                 Error{.code = Errc::kIo, .context = "the disk is shorter than it was"});
@@ -129,7 +138,9 @@ Task<Result<void>> Disk::write(core::Buffer from, std::uint64_t offset) {
     Transfer transfer(from, offset);
     while (!transfer.done()) {
         const auto written = co_await reactor_.write(file_, transfer.part(), transfer.offset());
-        if (!written) co_return std::unexpected(written.error());
+        if (!written) {
+            co_return std::unexpected(disk_error(written.error(), "the disk failed a write"));
+        }
         if (!transfer.advance(*written)) {
             co_return std::unexpected(Error{.code = Errc::kIo, .context = "short write"});
         }
@@ -147,7 +158,9 @@ Task<Result<void>> Disk::gather(std::span<const core::Buffer> parts, std::uint64
     }
     const std::span gathered(all.data(), parts.size());
     const auto written = co_await reactor_.gather(file_, gathered, offset);
-    if (!written) co_return std::unexpected(written.error());
+    if (!written) {
+        co_return std::unexpected(disk_error(written.error(), "the disk failed a write"));
+    }
     // A gather rarely ends early; the rest is written part by part.
     std::size_t done = *written;
     for (const core::Buffer& part : parts) {

@@ -23,7 +23,7 @@ Result<Address> parse_address(std::string_view text) {
     address.scheme = text.substr(0, scheme_end);
     constexpr std::array kSchemes{kTcpScheme, kVerbsScheme, kOfiTcpScheme, kMemScheme};
     if (std::ranges::find(kSchemes, address.scheme) == kSchemes.end()) {
-        return mistake("schemes are tcp://, verbs://, ofi+tcp:// and mem://");
+        return mistake("schemes are tcp://, verbs:// and ofi+tcp://");
     }
     text.remove_prefix(scheme_end + 3);
 

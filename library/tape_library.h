@@ -338,7 +338,8 @@ private:
     bool is_in_use(CartridgeId cartridge) const;
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
     Task<void> empty(Unit* unit, Instant deadline);
-    static const char* why_not_written(const Pool& pool);
+    bool are_all_drives_down() const;
+    const char* why_not_written(const Pool& pool) const;
     enum class FewDrives : std::uint8_t { kFail, kWait };
     using Left = std::vector<std::vector<store::Fid>>;  // By locality.
     Task<Result<void>> wait_for_copies(Pool* pool, Left* left, FewDrives few_drives,

@@ -67,9 +67,16 @@ Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
     co_return done;
 }
 
-const char* TapeLibrary::why_not_written(const Pool& pool) {
+bool TapeLibrary::are_all_drives_down() const {
+    return std::ranges::all_of(units_, [](const Unit& each) { return each.drive->is_down(); });
+}
+
+const char* TapeLibrary::why_not_written(const Pool& pool) const {
     if (pool.is_short_of_tape) return "no cartridge has room for some objects, and none is blank";
-    if (pool.is_short_of_drives) return "there are fewer drives than the pool has copies";
+    if (pool.is_short_of_drives) {
+        return are_all_drives_down() ? "all drives are down"
+                                     : "fewer drives can be used than the pool has copies";
+    }
     return "some objects could not be written to tape; the log says which, and why";
 }
 
@@ -280,8 +287,7 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     const auto may = co_await may_format(&cartridge, wish.force);
     if (may.kind != Kind::kDone) co_return may;
     // Otherwise it would be done much later, when the administrator does not expect it any more.
-    const auto is_down = [](const Unit& each) { return each.drive->is_down(); };
-    if (std::ranges::all_of(units_, is_down)) {
+    if (are_all_drives_down()) {
         co_return outcome(Kind::kRefused, "all drives are down");
     }
     core::CancelSource nobody;

@@ -157,7 +157,8 @@ void RequestHandler::on_late(Fom& fom, lrs::Request::Waited waited) {
     fom.leave_queue();
     const bool is_over = waited == lrs::Request::Waited::kForLimit;
     finish(fom, {.status = fop::Status::kTimedOut,
-                 .words = is_over ? "over its limit: the fop was not scheduled before its deadline"
+                 .words = is_over ? "over its limit: a rule of the server held the fop back until "
+                                    "its deadline"
                                   : "the deadline passed before it could run"});
 }
 

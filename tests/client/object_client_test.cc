@@ -207,9 +207,10 @@ TEST_CASE("client objects: a pool that takes no new objects is named", "[client]
     const auto unnamed = stage.run(stage.client->create({.name = "a"}, kNoWait));
     REQUIRE_FALSE(named.has_value());
     REQUIRE(named.error().status == fop::Status::kReadOnly);
-    REQUIRE(named.error().words == "no disk of pool fast takes new objects now");
+    REQUIRE(named.error().words == "no disk of pool fast takes new objects now: 2 missing");
     REQUIRE_FALSE(unnamed.has_value());
-    REQUIRE(unnamed.error().words == "no disk of the default pool takes new objects now");
+    REQUIRE(unnamed.error().words ==
+            "no disk of the default pool takes new objects now: 2 missing");
 }
 
 TEST_CASE("client objects: a slot whose disk is missing is passed over", "[client]") {
@@ -295,7 +296,10 @@ TEST_CASE("client objects: a call ends by its deadline", "[client]") {
     stage.store.without_reply = "read";
     std::vector<std::byte> into(3U << 20);
     const ObjectClient::Wait wait{.deadline = after(stage.world.now(), 2s)};
-    REQUIRE(stage.status(stage.client->read(fid, 0, into, wait)) == fop::Status::kTimedOut);
+    const auto read = stage.run(stage.client->read(fid, 0, into, wait));
+    REQUIRE_FALSE(read.has_value());
+    REQUIRE(read.error().status == fop::Status::kTimedOut);
+    REQUIRE(read.error().words == "no answer in time");
     REQUIRE(stage.world.now() < after(wait.deadline, 20s));
 }
 

@@ -191,6 +191,20 @@ TEST_CASE("library: a format is refused while all drives are down", "[library]")
     CHECK(format.end().kind == Kind::kDone);
 }
 
+TEST_CASE("library: a sync while all drives are down says so", "[library]") {
+    TapeStage stage({.drives = 2});
+    stage.run_for(5min);
+    for (const DriveRow& each : stage.library().drives()) {
+        REQUIRE(stage.at(0, stage.library().take_drive_down(each.name)).kind == Kind::kDone);
+    }
+    stage.put(pattern(100'000, 1));
+
+    const auto synced = stage.sync();
+
+    REQUIRE_FALSE(synced.has_value());
+    CHECK(std::string(synced.error().context) == "all drives are down");
+}
+
 TEST_CASE("library: a format that waits for a drive can be given up", "[library]") {
     TapeStage stage({.drives = 1});
     const store::Fid fid = stage.put(pattern(100'000, 1));

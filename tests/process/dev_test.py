@@ -165,9 +165,11 @@ class DevTest(ProcessTestCase):
 
     def test_twice_at_once(self):
         first = self.start()
+        (self.dir / "env.sh").write_text("# of the first\n")
         second = self.start(ready=False)
         self.assertEqual(second.wait_end(), IN_USE, second.log())
         self.assertIn(f"pid {first.pid}", second.log())
+        self.assertEqual((self.dir / "env.sh").read_text(), "# of the first\n")
         self.assertEqual(first.status()["state"], "ready")
         self.stop(first)
 

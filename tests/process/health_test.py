@@ -277,6 +277,20 @@ class HealthTest(StorageTestCase):
         self.wait_health(OK)
         wait_until(lambda: "fopd.daemon.device_has_space" in self.daemon.log(), "the event")
 
+    def test_the_space_of_what_was_removed_is_free_as_in_df(self):
+        """Also before the index has the change."""
+        with (self.dir / "fopd.yaml").open("a") as config:
+            config.write("store: { checkpoint_interval: 1h }\n")
+        self.stop()
+        self.start()
+        self.put("a", content(4 * MIB))
+        self.ctl("rm", "a")
+
+        def is_as_in_df():
+            free = json.loads(self.ctl("df", "--json"))["pools"][0]["free"]
+            return sum(each["free"] for each in self.devices()) == free
+        wait_until(is_as_in_df, "devices and df have the same free space")
+
     def test_a_reload_that_failed(self):
         self.change_config("fast", "fats")
         self.change_config("pools:", "pools: [ wrong ]\nother:")

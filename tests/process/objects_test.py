@@ -415,6 +415,9 @@ class ObjectsTest(StorageTestCase):
             self.refused(USAGE, [f"key create: no principal may be called {name}: reports call other clients so"], "key", "create", name)
         self.assertEqual((self.dir / "principals.yaml").read_text(), principals)
 
+    def test_rights_that_do_not_exist_are_shown(self):
+        self.refused(USAGE, ['key create: --rights: "read,wirte": the rights are read, '], "key", "create", "ada", "--rights", "read,wirte")
+
     def test_a_quota_of_a_principal(self):
         path = self.directory / "ada.key"
         done = run_program(FOPCTL, "key", "create", "ada", "--rights", "read,write,create,delete", "--quota",

@@ -232,6 +232,30 @@ class DamageTest(FaultsTestCase):
         for name, expected in kept.items():
             self.assertEqual(self.get(name), expected)
 
+    @unittest.skipUnless(IS_ROOT, "mounts a file system")
+    def test_no_space_under_the_only_disk_of_a_pool(self):
+        """The first put that is refused says why, though its disk is read-only only from then on."""
+        self.stop()
+        small = self.directory / "small"
+        small.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=0700", "none", small], capture_output=True)
+        if done.returncode != 0:
+            self.skipTest("no file system can be mounted")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", small])
+        shutil.rmtree(self.dir / "data")  # A new node: nothing is made in the place of a disk that it had.
+        config = self.dir / "fopd.yaml"
+        lines = [line for line in config.read_text().splitlines() if "name: d1" not in line]
+        config.write_text("\n".join(
+            f"  - {{ name: d0, path: {small}/d0.img, size: 256MiB, thin: true, pool: fast }}" if "name: d0" in line else line
+            for line in lines) + "\n")
+        self.start()
+        for number in range(12):
+            done = self.ctl_bytes("put", "-", f"object-{number}", data=content(8 * MIB, number))
+            if done.returncode != DONE:
+                break
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertIn(b"no space in the file system that holds the disk image", done.stderr)
+
     @unittest.skipUnless(IS_ROOT and shutil.which("losetup"), "needs a loop device")
     def test_a_disk_that_fails(self):
         """Its backing file is cut off below it: reads fail, and nothing is acknowledged that is not there."""

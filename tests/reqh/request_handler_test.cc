@@ -230,7 +230,8 @@ TEST_CASE("reqh: who is late or gone while it waits takes nothing of its class",
         CHECK_FALSE(each->has_started);
         const std::string_view words = each->answer->words;
         if (!is_gone)
-            CHECK(words == "over its limit: the fop was not scheduled before its deadline");
+            CHECK(words ==
+                  "over its limit: a rule of the server held the fop back until its deadline");
     }
     node.world.run_for(501ms);
 
