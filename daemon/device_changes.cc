@@ -53,7 +53,7 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     if (disk->stage() == DiskStage::kGivenUp) {
         co_return DeviceOutcome{.device = name,
                                 .kind = DeviceOutcome::Kind::kNotAdded,
-                                .words = disk->settings().path + " " + disk->reason()};
+                                .words = disk->settings().path + ": " + disk->reason()};
     }
     auto serve = [home, disk] { home->serve_disk(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), serve);

@@ -381,7 +381,7 @@ class DeviceChangesTest(ProcessTestCase):
         image.write_bytes(b"precious\n".ljust(64 * MIB, b"\0"))
         before = digest(image)
         self.configure(self.fopd, "d0", "d1", "d2")
-        self.assertIn("holds something else already", self.add("d2", code=REFUSED))
+        self.assertIn(f"device d2 is not added: {image}: holds something else already", self.add("d2", code=REFUSED))
         self.assertEqual(self.states()["d2"], "given-up")
         self.assertTrue(any("device d2 " in each for each in self.daemon.status()["warnings"]))
         self.assertEqual(digest(image), before)
