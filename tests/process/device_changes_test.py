@@ -551,6 +551,8 @@ class DeviceChangesTest(ProcessTestCase):
         for _ in range(2):
             self.assertRegex(self.ctl("reload", code=REFUSED), "device d3: not removed, and goes on to serve: it has [0-9]+ object")
             self.assertEqual(self.states()["d3"], "good")
+            self.assertIn("the last reload failed: device d3 is not removed: it has ",
+                          " ".join(each["text"] for each in self.daemon.status()["problems"]))
         self.assertEqual(len(self.daemon.events("fopd.daemon.device_not_removed")), 2)
         self.empty("d3")
         self.daemon.signal(signal.SIGHUP)
