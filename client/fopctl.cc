@@ -264,8 +264,8 @@ int CommandLine::run_chosen() {
         return verb.run(call);
     } catch (const nlohmann::json::exception&) {
         complain("the program at " + client.name() +
-                 " is no fopd, or one of another version: its reply has a form that this fopctl "
-                 "does not know");
+                 " is not fopd, or has another version: this fopctl does not know the form of its "
+                 "reply");
         return kExitNoServer;
     }
 }

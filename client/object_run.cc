@@ -91,8 +91,9 @@ std::string advice(const Call& call, ObjectSession::Failure::Kind kind) {
     if (kind == Kind::kUnreachable) {
         return "; is fopd running there? --server ADDRESS or FOPD_SERVER names the server";
     }
-    const bool lacks_key = kind == Kind::kDenied && call.remote.key_file.empty();
-    return lacks_key ? "; --key FILE or FOPD_KEY names the file of your key" : "";
+    if (kind != Kind::kDenied) return {};
+    if (call.remote.key_file.empty()) return "; --key FILE or FOPD_KEY names the file of your key";
+    return "; the key is that of " + core::printable(call.remote.key_file);
 }
 
 int complain_about(const Call& call, const ObjectSession::Failure& failure) {

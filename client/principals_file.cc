@@ -242,7 +242,7 @@ std::expected<void, std::string> PrincipalsFile::read() {
         } else if (section == Section::kRevoked) {
             taken = read_revoked_line(at, line);
         } else {
-            taken = foreign("neither principals: nor revoked:");
+            taken = foreign("expected principals: or revoked:");
         }
         if (!taken) return problem(taken.error());
     }

@@ -42,7 +42,7 @@ std::expected<std::vector<std::string>, std::string> shell_words(std::string_vie
             *word += each;
         }
     }
-    if (quote != 0) return std::unexpected(std::string("there is no second ") + quote);
+    if (quote != 0) return std::unexpected(std::string("there is no closing ") + quote);
     if (word) words.push_back(std::move(*word));
     return words;
 }

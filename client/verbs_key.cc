@@ -256,9 +256,10 @@ int run_key_create(const Call& call) {
                               kExitUsage);
     }
     if (fop::is_reserved_name(asked.name)) {
-        return complain_about(
-            call, "no principal may be called " + asked.name + ": reports call other clients so",
-            kExitUsage);
+        return complain_about(call,
+                              "no principal may be called " + asked.name +
+                                  ": reports use this name for other clients",
+                              kExitUsage);
     }
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
@@ -484,7 +485,10 @@ std::optional<std::string> token_id_in(const std::string& text) {
 
 int run_token_revoke(const Call& call) {
     const auto id = token_id_in(call.arguments.id);
-    if (!id) return complain_about(call, "not a token, its number or its file", kExitUsage);
+    if (!id) {
+        return complain_about(
+            call, "the argument is not a token, its number or a file that has one", kExitUsage);
+    }
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
     if (opened->principals.is_revoked(*id)) return kExitDone;

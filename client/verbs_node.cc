@@ -21,6 +21,7 @@
 #include "client/table.h"
 #include "client/top.h"
 #include "client/verb.h"
+#include "config/problem.h"
 #include "core/clock.h"
 
 namespace fopd::client {
@@ -347,7 +348,7 @@ int run_trace(const Call& call) {
     if (id.empty()) return show_answer(call, call.client.get("/v1/trace"), &fop_table);
     // Other text is not sent: it could change the meaning of the URL.
     if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
-        complain("trace: a fop is named by a session and a request, such as 5f3a-17");
+        complain("trace: " + config::in_quotes(id) + " is not the name of a fop, such as 5f3a-17");
         return kExitUsage;
     }
     const auto answer = call.client.get("/v1/trace?id=" + id);
@@ -407,7 +408,7 @@ int run_health(const Call& call) {
     } catch (const json::exception&) {
         return show_unknown_health(
             call, "the program at " + call.client.name() +
-                      " is no fopd, or an older one, which does not report its health");
+                      " is not fopd, or is an older version, which does not report its health");
     }
 }
 

@@ -20,6 +20,7 @@
 #include "client/progress_line.h"
 #include "client/table.h"
 #include "client/tape_calls.h"
+#include "client/verbs_list.h"
 #include "core/printable.h"
 #include "fop/hex.h"
 
@@ -203,7 +204,8 @@ Task<int> work_on_all(ObjectRun* run, Kind kind, const char* list_name,
     co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
 }
 
-// The cartridge that --medium names, or the readable cartridges of the pool.
+// The cartridge that --medium names, or the readable cartridges of the pool. kWrongPool: there is
+// no pool of that name.
 Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     std::vector<std::string> barcodes;
@@ -211,6 +213,8 @@ Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
         barcodes.push_back(asked.medium);
         co_return barcodes;
     }
+    const auto pools = co_await find_pools(run);
+    if (!pools) co_return std::unexpected(pools.error());
     const auto media = co_await run->objects.tape().media(run->wait());
     if (!media) co_return std::unexpected(media.error());
     constexpr std::array<std::string_view, 4> kReadable{"ok", "full", "read-only", "suspect"};
@@ -225,6 +229,10 @@ Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
 Task<int> scrub_media(ObjectRun* run) {
     auto barcodes = co_await media_to_scrub(run);
     if (!barcodes) co_return run->complain_about(barcodes.error());
+    if (barcodes->empty()) {
+        remark("scrub: pool " + core::printable(run->arguments.pool) +
+               " has no cartridge to scrub");
+    }
     co_return co_await work_on_all(run, Kind::kScrub, "scrubs", *std::move(barcodes));
 }
 

@@ -348,7 +348,7 @@ const std::array kSyntaxHints{
     SyntaxHint{YAML::ErrorMsg::INVALID_ESCAPE, "an unknown escape", "write \\\\ for a backslash"},
     SyntaxHint{YAML::ErrorMsg::INVALID_HEX, "an escape with too few hexadecimal digits",
                "write \\xNN or \\uNNNN"},
-    SyntaxHint{YAML::ErrorMsg::INVALID_UNICODE, "an escape of no character",
+    SyntaxHint{YAML::ErrorMsg::INVALID_UNICODE, "an escape for a character that does not exist",
                "write the character itself"},
 };
 

@@ -84,7 +84,7 @@ config::TypePtr<fop::TokenId> token_id_type() {
                 return id;
             }
             return std::unexpected(config::Mistake{
-                .wrong = config::in_quotes(scalar.text) + " names no token",
+                .wrong = config::in_quotes(scalar.text) + " is not the number of a token",
                 .right = "write the 32 hexadecimal digits that `fopctl token create` showed"});
         },
         [](const fop::TokenId& id) { return config::plain_scalar(fop::to_hex(id)); });

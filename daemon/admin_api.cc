@@ -277,7 +277,8 @@ Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
 
 Task<AdminReply> AdminApi::device_add(AdminRequest request) {
     const auto name = request.query.find("device");
-    if (name == request.query.end()) co_return failure(kBadRequest, "device is missing");
+    if (name == request.query.end())
+        co_return failure(kBadRequest, "the parameter device is missing");
     std::string device = name->second;
     const auto added = co_await parts_.node.devices().add(std::move(device));
     co_return device_reply(added);
@@ -285,7 +286,8 @@ Task<AdminReply> AdminApi::device_add(AdminRequest request) {
 
 Task<AdminReply> AdminApi::device_remove(AdminRequest request) {
     const auto name = request.query.find("device");
-    if (name == request.query.end()) co_return failure(kBadRequest, "device is missing");
+    if (name == request.query.end())
+        co_return failure(kBadRequest, "the parameter device is missing");
     std::string device = name->second;
     const auto removed = co_await parts_.node.devices().remove(std::move(device));
     co_return device_reply(removed);
@@ -304,7 +306,7 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
     if (!slot.empty()) {
         const auto number = number_in(request, "slot");
         if (!number || *number == 0 || *number > std::numeric_limits<store::Slot>::max()) {
-            co_return failure(kBadRequest, "slot is a number from 1 to 65535");
+            co_return failure(kBadRequest, "the parameter slot must be a number from 1 to 65535");
         }
         lost.slot = static_cast<store::Slot>(*number);
     }
@@ -398,7 +400,8 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
     const auto word = request.query.find("level");
     const auto level = word == request.query.end() ? std::nullopt : level_named(word->second);
     if (!level) {
-        co_return failure(kBadRequest, "level is one of trace, debug, info, warn, error");
+        co_return failure(kBadRequest,
+                          "the parameter level must be one of trace, debug, info, warn, error");
     }
     const core::Level before = parts_.configuration.log_level();
     parts_.configuration.set_log_level(*level);
@@ -493,7 +496,8 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     const std::string device = wanted == request.query.end() ? "" : wanted->second;
     const auto word = request.query.find("do");
     const bool begin = word == request.query.end() || word->second == "begin";
-    if (!begin && word->second != "end") co_return failure(kBadRequest, "do is begin or end");
+    if (!begin && word->second != "end")
+        co_return failure(kBadRequest, "the parameter do must be begin or end");
     if (!parts_.node.life().serving()) co_return not_serving();
     const std::vector<std::string> names = disk_names(device);
     if (names.empty()) co_return no_disk(device);
@@ -559,9 +563,10 @@ Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
     constexpr std::size_t kPartBytes = 4UL << 20;
     const auto number = number_in(request, "backup");
     const auto at = number_in(request, "at");
-    if (!number || !at) co_return failure(kBadRequest, "backup and at are numbers");
+    if (!number || !at)
+        co_return failure(kBadRequest, "the parameters backup and at must be numbers");
     if (backup_ == nullptr || *number != backup_number_) {
-        co_return failure(kNotFound, "this backup is not here any more");
+        co_return failure(kNotFound, "this backup has ended, or a later one has replaced it");
     }
     auto part = backup_->read(*at, kPartBytes);
     if (!part) co_return failure(kConflict, describe(part.error()));
@@ -571,7 +576,7 @@ Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
 
 Task<AdminReply> AdminApi::store_backup_end(AdminRequest request) {
     const auto number = number_in(request, "backup");
-    if (!number) co_return failure(kBadRequest, "backup is a number");
+    if (!number) co_return failure(kBadRequest, "the parameter backup must be a number");
     if (*number == backup_number_) backup_.reset();
     JsonWriter json;
     json.begin_object().end_object();

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "config/problem.h"
 #include "daemon/admin_api.h"
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
@@ -31,10 +32,13 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     const auto word = request.query.find("id");
     const bool has_id = word != request.query.end();
     const auto id = has_id ? reqh::parse_fop_id(word->second) : std::nullopt;
-    if (has_id && !id)
-        co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
+    if (has_id && !id) {
+        co_return failure(kBadRequest, config::in_quotes(word->second) +
+                                           " is not the name of a fop, such as 5f3a-17");
+    }
     const bool is_slow = is_yes(request, "slow");
-    if (has_id && is_slow) co_return failure(kBadRequest, "either id or slow");
+    if (has_id && is_slow)
+        co_return failure(kBadRequest, "give only one of the parameters id and slow");
     if (!parts_.node.life().serving()) co_return not_serving();
     if (!has_id) {
         auto asked = is_slow ? parts_.node.questions().slow_fops()

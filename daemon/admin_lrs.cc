@@ -207,7 +207,7 @@ AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb
     lrs::RuleEdit edit{.verb = verb, .text = text};
     if (request.query.contains(kVersionKey)) {
         edit.only_at = number_in(request, kVersionKey);
-        if (!edit.only_at) return failure(kBadRequest, "if_version is a number");
+        if (!edit.only_at) return failure(kBadRequest, "the parameter if_version must be a number");
         const std::uint64_t version = parts_.node.lrs().rules()->version();
         if (*edit.only_at != version) {
             return failure(kConflict, "not changed: the rules have version " +
@@ -262,7 +262,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     if (wrong) {
         const bool is_unknown = wrong->kind == reqh::Impossible::Kind::kUnknown;
         co_return failure(is_unknown ? kNotFound : kBadRequest,
-                          "there is no such request: " + wrong->words);
+                          "no fop can have these properties: " + wrong->words);
     }
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     const std::string of_class = parts_.node.lrs().class_of(attributes);

@@ -393,8 +393,9 @@ private:
         QueryArguments arguments{.query = request.query};
         MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &take_argument, &arguments);
         if (!arguments.doubled.empty())
-            return refuse(connection, {MHD_HTTP_BAD_REQUEST, core::printable(arguments.doubled) +
-                                                                 " is there twice; say it once"});
+            return refuse(connection, {MHD_HTTP_BAD_REQUEST,
+                                       "the parameter " + core::printable(arguments.doubled) +
+                                           " is given twice"});
         if (serves_ == Serves::kEverything && is_audited(request)) {
             request.caller = caller_of(descriptor_of(connection));
         }

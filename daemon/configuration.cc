@@ -181,8 +181,8 @@ std::expected<Configuration::Draft, std::string> Configuration::draft_lrs() cons
         then && config::print_effective(**then) == config::print_effective(*(*now)->with(in_force));
     if (!is_right) {
         return std::unexpected(file_ +
-                               ": its section lrs cannot be told from what is around it; "
-                               "write its sections below each other");
+                               ": the section lrs shares lines with other settings, and cannot be "
+                               "replaced; write each section on lines of its own");
     }
     return Draft{.before = *std::move(before), .after = *after};
 }

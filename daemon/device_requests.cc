@@ -184,9 +184,9 @@ std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
     const SlotEntry* const entry = parts_.disks.slots().find(*which.slot);
     if (entry->use == SlotUse::kEmpty) return "nothing is on the disk of " + slot;
     const NodeDisk* const open = parts_.disks.open_disk_of(*entry);
-    return open == nullptr ? ""
-                           : "the disk of " + slot + " is not missing: it is " +
-                                 open->settings().name + ", which is open";
+    return open == nullptr
+               ? ""
+               : "the disk of " + slot + " is not missing: it is open as " + open->settings().name;
 }
 
 // -- following a configuration --

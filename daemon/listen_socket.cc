@@ -76,9 +76,10 @@ Started<void> require_unused(const std::string& path) {
         return problem(kExitDataDir, "admin socket " + path + ": " + address_words_of(errno));
     }
     if (!S_ISSOCK(status.st_mode)) {
-        return problem(kExitDataDir, "admin socket " + path +
-                                         ": there is a file that is no socket; remove it, or set "
-                                         "admin.socket to another path");
+        return problem(kExitDataDir,
+                       "admin socket " + path +
+                           ": a file that is not a socket is there; remove it, or set "
+                           "admin.socket to another path");
     }
     const core::OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (probe.get() < 0) {

@@ -194,7 +194,8 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
         if (transport_ == nullptr) {
             co_return std::unexpected(StartProblem{
                 .exit_code = kExitConfig,
-                .message = "fabric.listen: nothing here speaks " + listen_at.front().scheme});
+                .message =
+                    "fabric.listen: this fopd has no transport for " + listen_at.front().scheme});
         }
     }
     const LocalityOptions options = locality_options(locality->index());

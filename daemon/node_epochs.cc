@@ -194,7 +194,7 @@ void NodeEpochs::collect(core::MetricSink& sink) const {
     sink.gauge("fopd_epoch_view", "The number of the view of members of epochs.", {},
                value(figures.view));
     sink.gauge("fopd_epoch_members",
-               "Members of epochs, by this daemon's view; 0 while it is none of them.", {},
+               "Members of epochs, by this daemon's view; 0 while it is not a member itself.", {},
                value(figures.members));
     sink.gauge("fopd_epoch_members_expected",
                "Daemons in eh.members, or without these eh.expect; 0 for a daemon without peers.",

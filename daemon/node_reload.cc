@@ -64,7 +64,10 @@ Task<NodeReload::Outcome> NodeReload::run() {
         problems_.clear();
         auto followed = co_await parts_.devices.follow(&plan);
         for (const DeviceOutcome& each : followed) {
-            if (!each.done()) problems_.push_back("device " + each.device + ": " + each.words);
+            if (each.done()) continue;
+            const bool stays = each.kind == DeviceOutcome::Kind::kNotRemoved;
+            problems_.push_back("device " + each.device +
+                                (stays ? " is not removed: " : " is not added: ") + each.words);
         }
         reloaded->devices = std::move(followed);
     } else {

@@ -46,7 +46,7 @@ public:
         struct stat info{};
         if (::fstat(fd, &info) != 0) return std::unexpected(os_error(errno, "open the backup"));
         if (!S_ISREG(info.st_mode)) {
-            return std::unexpected(Error{.code = Errc::kInvalid, .context = "no regular file"});
+            return std::unexpected(Error{.code = Errc::kInvalid, .context = "not a regular file"});
         }
         return file;
     }

@@ -110,7 +110,7 @@ std::vector<config::Mistake> check_staging(const std::vector<PoolSettings>& pool
         const auto staging = std::ranges::find(pools, *pool.staging, &PoolSettings::name);
         const std::string of = "the staging of pool " + pool.name + ", " + *pool.staging + ",";
         if (staging == pools.end()) {
-            mistakes.push_back({.wrong = of + " is no pool in pools", .right = right, .key = key});
+            mistakes.push_back({.wrong = of + " is not in pools", .right = right, .key = key});
         } else if (staging->family != Family::kDisk) {
             mistakes.push_back({.wrong = of + " is not a disk pool", .right = right, .key = key});
         }

@@ -32,7 +32,7 @@ Result<void> check_optional_name(std::string_view name) {
 }
 
 Result<void> check_new_object(std::string_view name, std::string_view group, std::uint16_t mode) {
-    if (!is_name(group)) return invalid("the group is no name");
+    if (!is_name(group)) return invalid("the group is not a valid name");
     if (mode > kModeMax) return invalid("the mode has more than permission bits");
     return check_optional_name(name);
 }
@@ -64,7 +64,7 @@ Result<void> check(const BulkEcho& echo, PayloadBytes /*payload*/) {
 }
 
 Result<void> check(const Create& create, PayloadBytes /*payload*/) {
-    if (!is_name(create.collection)) return invalid("the collection is no name");
+    if (!is_name(create.collection)) return invalid("the collection is not a valid name");
     return check_new_object(create.name, create.group, create.mode);
 }
 
@@ -92,7 +92,7 @@ Result<void> check(const SetAttributes& set, PayloadBytes /*payload*/) {
     constexpr unsigned kKnown =
         SetAttributes::kOwner | SetAttributes::kGroup | SetAttributes::kMode;
     if ((set.which & ~kKnown) != 0) return invalid("an attribute is not known");
-    if (!is_name(set.owner)) return invalid("the owner is no name");
+    if (!is_name(set.owner)) return invalid("the owner is not a valid name");
     const auto sound = check_new_object({}, set.group, set.mode);
     if (!sound) return sound;
     return check_fid(set.fid);
@@ -148,7 +148,7 @@ Result<void> check(const Sync& sync, PayloadBytes /*payload*/) {
 
 Result<void> check(const UploadBegin& begin, PayloadBytes /*payload*/) {
     if (begin.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
-    if (!is_name(begin.collection)) return invalid("the collection is no name");
+    if (!is_name(begin.collection)) return invalid("the collection is not a valid name");
     return check_new_object(begin.name, begin.group, begin.mode);
 }
 
@@ -206,7 +206,7 @@ Result<void> check(const Media& media, PayloadBytes /*payload*/) {
 Result<void> check_barcode(std::string_view barcode) {
     if (barcode.empty()) return invalid("no cartridge is named");
     if (barcode.size() > kBarcodeBytesMax || !is_printable_ascii(barcode)) {
-        return invalid("the barcode is none");
+        return invalid("the barcode is not valid");
     }
     return {};
 }

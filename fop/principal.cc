@@ -33,7 +33,7 @@ std::expected<KeyRing, std::string> KeyRing::make(Contents contents) {
         }
         if (is_reserved_name(name)) {
             return std::unexpected("no principal may be called " + name +
-                                   ": reports call other clients so");
+                                   ": reports use this name for other clients");
         }
         if (!names.insert(name).second) {
             return std::unexpected("there are two principals " + name);

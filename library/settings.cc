@@ -171,7 +171,7 @@ std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& lib
         const auto pool = std::ranges::find(pools, each.pool, &devices::PoolSettings::name);
         std::string wrong = "the pool of library " + each.name + ", " + each.pool + ",";
         if (pool == pools.end()) {
-            wrong += " is no pool in pools";
+            wrong += " is not in pools";
         } else if (pool->family != devices::Family::kTape) {
             wrong += " is not a tape pool";
         } else {

@@ -121,7 +121,8 @@ Task<Result<void>> TapeLibrary::take_out_of_use(CartridgeId id) {
         if (!unloaded) co_return unloaded;
         if (!why_wanted(*shelf_->find(id)).empty()) {
             co_return std::unexpected(
-                Error{.code = Errc::kBusy, .context = "the cartridge is needed by others now"});
+                Error{.code = Errc::kBusy,
+                      .context = "a recall, a repack or a scrub needs the cartridge now"});
         }
         shelf_->set_state(id, CartridgeState::kExported, kExported);
     } else {

@@ -158,7 +158,7 @@ Task<Result<void>> TapeLibrary::RescueJob::found(store::TapeEntry entry) {
                           entry.file.number <= std::numeric_limits<std::uint32_t>::max() &&
                           member.name_version < store::kNameVersionEnd;
     if (!is_valid) {
-        co_await library_.not_rescued(&rescue_, &found, "no node makes such an object");
+        co_await library_.not_rescued(&rescue_, &found, "its record on the tape is not valid");
         co_return Result<void>{};
     }
     rescue_.batch.push_back(std::move(found));

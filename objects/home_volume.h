@@ -78,20 +78,37 @@ struct ScrubProgress {
     bool to_end = false;
 };
 
-// The damaged blocks that reads have met since the last complete scrub, each counted once.
+// The damaged blocks that reads have met since the last complete scrub and that this scrub has not
+// found, each counted once.
 class MetDamage {
 public:
     // More are not told apart, and not counted.
     static constexpr std::size_t kBlocksMax = 4096;
 
     void add(const store::Fid& fid, std::uint64_t block) {
-        if (blocks_.size() < kBlocksMax) blocks_.insert({fid, block});
+        if (!found_.contains({fid, block})) insert(met_, {fid, block});
     }
-    void clear() { blocks_.clear(); }
-    std::size_t count() const { return blocks_.size(); }
+    std::size_t count() const { return met_.size(); }
+
+    // Of the scrub of the disk, in this order. A scrub that is not complete has no end.
+    void begin_scrub() { finding_.clear(); }
+    void scrub_found(const store::Fid& fid, std::uint64_t block) { insert(finding_, {fid, block}); }
+    // All blocks have been read: damage that reads have met is found again, or is gone.
+    void end_scrub() {
+        met_.clear();
+        found_ = std::exchange(finding_, {});
+    }
 
 private:
-    std::set<std::pair<store::Fid, std::uint64_t>> blocks_;
+    using Blocks = std::set<std::pair<store::Fid, std::uint64_t>>;
+
+    static void insert(Blocks& blocks, const Blocks::value_type& block) {
+        if (blocks.size() < kBlocksMax) blocks.insert(block);
+    }
+
+    Blocks met_;
+    Blocks found_;    // By the last complete scrub.
+    Blocks finding_;  // By the scrub that runs.
 };
 
 // Notified of changes of the objects on a disk.

@@ -140,7 +140,8 @@ void RangeLocks::Awaiter::await_suspend(std::coroutine_handle<> handle) {
 
 Result<void> RangeLocks::Awaiter::await_resume() const {
     if (lock_.held()) return {};
-    return std::unexpected(Error{.code = lock_.why_not_, .context = "others use the object"});
+    return std::unexpected(
+        Error{.code = lock_.why_not_, .context = "other requests are using the object"});
 }
 
 }  // namespace fopd::objects

@@ -202,6 +202,7 @@ Result<void> Scrub::Pass::check_wanted() const {
 
 void Scrub::Pass::report(const Doubt& doubt, std::string_view what) {
     home_.scrub().damaged_blocks.add(1);
+    home_.met_damage().scrub_found(doubt.fid, doubt.block);
     home_.checksum_errors().add(1);
     home_.damage_changed();
     const std::string object = format_fid(doubt.fid);
@@ -226,6 +227,7 @@ Result<void> Scrub::begin(store::Slot slot) {
     }
     const store::SpaceUse use = home->volume().space_use();
     progress.to_end = false;
+    home->met_damage().begin_scrub();
     progress.read_blocks.set(0);
     progress.damaged_blocks.set(0);
     progress.total_blocks.set(use.used_blocks);
@@ -248,8 +250,7 @@ Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
                        : done.error().code == Errc::kCancelled ? ScrubProgress::kEnded
                                                                : ScrubProgress::kFailed);
     if (done) {
-        // All blocks have been read: damage that reads have met is found again, or is gone.
-        home->met_damage().clear();
+        home->met_damage().end_scrub();
         progress.done_damage.set(progress.damaged_blocks.get());
         progress.done_count.add(1);
     }

@@ -59,6 +59,12 @@ void FopMetrics::collect(std::span<const FopMetrics* const> localities, core::Me
         for (const FopMetrics* each : localities) durations->merge(each->duration(*type));
         if (durations->count() == 0) continue;
         const std::array op_label{core::Label{"op", op}};
+        std::uint64_t bytes = 0;
+        for (const FopMetrics* each : localities) bytes += each->load(*type).bytes.get();
+        if (bytes > 0) {
+            sink.counter("fopd_bytes", "Data of the fops that succeeded.", op_label,
+                         static_cast<double>(bytes));
+        }
         sink.time_histogram("fopd_fop_duration_seconds",
                             "How long fops took, from their arrival to the reply.", op_label,
                             *durations, core::Buckets::kTwelve);

@@ -178,7 +178,7 @@ namespace {
 
 // Checks that there is nothing after the end except zeros in the last block, as in every object.
 Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit) {
-    constexpr const char* kTooMuch = "bytes were written behind the size";
+    constexpr const char* kTooMuch = "bytes were written beyond the size";
     const store::Fid fid = objects::store_fid(commit->fid);
     store::ObjectMap& map = operation->volume().map();
     const std::uint64_t end = (commit->size_bytes + objects::kBlock - 1) / objects::kBlock;

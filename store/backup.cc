@@ -128,7 +128,7 @@ Result<BackupHead> BackupReader::head(Bytes bytes) {
     if (bytes.size() != kBackupHeadBytes ||
         !std::ranges::equal(bytes.first(kBackupMagic.size()),
                             std::as_bytes(std::span(kBackupMagic)))) {
-        return corrupt("it is no backup");
+        return corrupt("it is not a backup");
     }
     const auto version = get_little<std::uint32_t>(bytes, 8);
     if (version != kVersionPlain && version != kVersionWithMedia) {

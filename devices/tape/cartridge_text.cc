@@ -72,7 +72,7 @@ Result<void> set_serial(CartridgeInfo& info, std::string_view value) {
 }
 Result<void> set_capacity(CartridgeInfo& info, std::string_view value) {
     const auto bytes = core::whole_number(value);
-    if (!bytes) return wrong("capacity of a cartridge is no number of bytes");
+    if (!bytes) return wrong("capacity of a cartridge is not a number of bytes");
     info.capacity_bytes = *bytes;
     return {};
 }

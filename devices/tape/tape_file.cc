@@ -86,7 +86,7 @@ Result<TapeFile> TapeFile::open(TapeFileOptions options) {
     struct stat status{};
     if (::fstat(fd, &status) != 0) return tape_os_error("look at the image of a cartridge");
     if (!S_ISREG(status.st_mode)) {
-        return tape_refused(Errc::kInvalid, "image of a cartridge is no file");
+        return tape_refused(Errc::kInvalid, "image of a cartridge is not a file");
     }
     file.size_bytes_ = static_cast<std::uint64_t>(status.st_size);
     if (const auto mapped = file.map(); !mapped) return std::unexpected(mapped.error());

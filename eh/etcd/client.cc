@@ -37,7 +37,7 @@ Error error_of(Errc code) {
     switch (code) {
         case Errc::kDenied: return {.code = code, .context = "etcd refuses the user"};
         case Errc::kNoSpace: return {.code = code, .context = "etcd is full"};
-        case Errc::kCorrupt: return {.code = code, .context = "an answer that is none of etcd's"};
+        case Errc::kCorrupt: return {.code = code, .context = "an answer that is not etcd's"};
         case Errc::kTimedOut: return {.code = code, .context = "etcd does not answer"};
         case Errc::kCancelled: return {.code = code, .context = "etcd: given up"};
         default: return {.code = code, .context = "etcd fails"};

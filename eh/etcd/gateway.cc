@@ -123,7 +123,7 @@ Result<std::optional<KeyValue>> parse_read(std::string_view text) {
     // etcd puts a header into every answer. An answer without one comes from another server, and
     // does not show whether the key exists.
     if (field(answer, "header") == nullptr)
-        return std::unexpected(no_answer("etcd: an answer that is none of etcd's"));
+        return std::unexpected(no_answer("etcd: an answer that is not etcd's"));
     return key_value_in(answer);
 }
 
@@ -132,7 +132,7 @@ Result<SwapAnswer> parse_swap(std::string_view text) {
     const Json* const header = field(answer, "header");
     const auto revision = header == nullptr ? std::nullopt : number_of(*header, "revision");
     if (!revision || *revision <= 0)
-        return std::unexpected(no_answer("etcd: an answer that is none of etcd's"));
+        return std::unexpected(no_answer("etcd: an answer that is not etcd's"));
     SwapAnswer swap{.revision = *revision};
     const Json* const succeeded = field(answer, "succeeded");
     if (succeeded != nullptr && !succeeded->is_boolean())

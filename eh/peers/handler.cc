@@ -203,7 +203,7 @@ std::string PeersHandler::reason_of_silence() const {
     const std::string problem = parts_.links.problem_with(root);
     if (!problem.empty()) return "; the root " + root + " " + problem;
     if (root.empty() || root != viewless_) return {};
-    return "; the root " + root + " is no member of epochs itself yet";
+    return "; the root " + root + " has not joined the epochs itself yet";
 }
 
 // Requests of this node arrive, and no answer ever came.

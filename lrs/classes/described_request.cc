@@ -16,7 +16,8 @@ using Kind = RuleToken::Kind;
 bool read_value(RuleReader& reader, RuleToken& value) {
     const RuleToken& word = reader.here();
     if (word.kind != Kind::kWord || word.has_gaps()) {
-        return reader.fail(word.column, word.shown() + " is no value", "write one value");
+        return reader.fail(word.column, "expected a single value, found " + word.shown(),
+                           "write one value");
     }
     value = word;
     reader.next();

@@ -102,7 +102,7 @@ private:
         if (take('>')) return is(token, take('=') ? Kind::kGreaterEqual : Kind::kGreater);
         if (take('!')) {
             if (take('=')) return is(token, Kind::kNotEqual);
-            return fail(token.column, "'!' is no sign", "write key!=value");
+            return fail(token.column, "'!' stands alone", "write key!=value");
         }
         if (here() == '(' || here() == ')') {
             return fail(token.column, "there are no parentheses in rules",

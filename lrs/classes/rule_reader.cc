@@ -92,7 +92,7 @@ bool RuleReader::read_plain_word(const char* right) {
         next();
         return true;
     }
-    return fail(here().column, here().shown() + " is no single value", right);
+    return fail(here().column, "expected a single value, found " + here().shown(), right);
 }
 
 bool RuleReader::read_size(const RuleToken& token, std::uint64_t& size) {
@@ -144,7 +144,7 @@ bool RuleReader::read_name(std::string& name) {
     const bool is_good = token.kind == Kind::kWord && !token.has_quotes && !token.text.empty() &&
                          token.text.size() <= kNameBytesMax && is_name(token.text);
     if (!is_good) {
-        return fail(token.column, token.shown() + " is no name of a rule",
+        return fail(token.column, token.shown() + " cannot be the name of a rule",
                     "begin with 1 to 64 letters, digits, '_', '-' or '.'");
     }
     if (token.text == kAllClasses || token.text == kOtherClasses) {
@@ -273,7 +273,7 @@ bool RuleReader::read_comparison(const RuleToken& sign, Test::Values& values, st
     }
     const bool is_empty =
         (sign.kind == Kind::kLess && size == 0) || (sign.kind == Kind::kGreater && size == kMax);
-    if (is_empty) return fail(token.column, "there is no such size", "write another bound");
+    if (is_empty) return fail(token.column, "no size fits this bound", "write another bound");
     text += sign.shown().substr(1, sign.shown().size() - 2);
     text += config::format_size(size);
     values.numbers.push_back(range);

@@ -105,7 +105,8 @@ private:
                 // "" matches requests without an object.
                 if (token.has_quotes && token.text.empty()) return add_one(token.text);
                 return add_id(token);
-            case Key::kClient: return add_id(token);
+            case Key::kClient:
+                return add_id(token, "; the key for an address such as 10.0.0.1 is address");
             default: return add_text(token);
         }
     }
@@ -143,7 +144,7 @@ private:
         const auto high = range ? core::whole_number(range->second) : std::nullopt;
         if (!range) return add_word(token);
         if (!low || !high) {
-            return fail(token, token.shown() + " is no range of numbers",
+            return fail(token, token.shown() + " is not a range of numbers",
                         "write 500..599, or put a name that has dots in quotes");
         }
         if (*low > *high) return fail_backwards(token);
@@ -158,7 +159,7 @@ private:
 
     bool add_size(const RuleToken& token) {
         if (token.has_gaps()) {
-            return fail(token, token.shown() + " is no size", "write 64k or 4k..64k");
+            return fail(token, token.shown() + " is not a size", "write 64k or 4k..64k");
         }
         NumberRange range;
         const auto ends = range_of(token);
@@ -189,12 +190,12 @@ private:
             return token.has_gaps() ? values_.globs.back().matches(network) : token.text == network;
         });
         if (has_any) return true;
-        return fail(token, token.shown() + " is no network",
+        return fail(token, token.shown() + " is not a network",
                     did_you_mean(token.text, {kNetworks.begin(), kNetworks.end()}));
     }
 
     // 32 hexadecimal digits, or a pattern of them.
-    bool add_id(const RuleToken& token) {
+    bool add_id(const RuleToken& token, const std::string& advice = "") {
         std::vector<std::string> literals = token.literals;
         if (!token.has_gaps()) literals.push_back(token.text);
         bool is_good = token.has_gaps() || token.text.size() == Digits{}.size();
@@ -205,8 +206,8 @@ private:
             }
         }
         if (is_good) return token.has_gaps() ? add_glob(literals) : add_one(literals.front());
-        return fail(token, token.shown() + " is no id",
-                    "write 32 hexadecimal digits, or '*' for some of them");
+        return fail(token, token.shown() + " is not an id",
+                    "write 32 hexadecimal digits, or '*' for some of them" + advice);
     }
 
     bool add_address(const RuleToken& token) {
@@ -265,7 +266,7 @@ private:
     }
 
     bool fail_address(const RuleToken& token) {
-        return fail(token, token.shown() + " is no address, and names are not looked up",
+        return fail(token, token.shown() + " is not an address, and host names are not looked up",
                     "write 10.0.0.1, 10.0.0.0/8, 10.0.0.1..10.0.0.9, 10.0.* or the same of IPv6");
     }
 

@@ -141,7 +141,7 @@ private:
         }
         const bool is_good = rate->per_second >= 1 && rate->per_second <= CostPace::kPerSecondMax;
         if (!is_good) {
-            return reader_.fail(token.column, token.shown() + " is no rate of a class", kRates);
+            return reader_.fail(token.column, token.shown() + " is out of range", kRates);
         }
         per_second = rate->per_second;
         return true;
@@ -166,7 +166,8 @@ private:
             return reader_.fail(
                 column_of(options.reservation_column, 1),
                 count == kUncounted
-                    ? "nobody knows how many classes the rule has, and what they reserve in all"
+                    ? "the number of classes of the rule is unknown, and so is what they reserve "
+                      "in all"
                     : "the rule has " + std::to_string(count) + " classes that reserve something",
                 "list the values, as in job={a b}, at most 4096 classes; or write by=none");
         }

@@ -105,7 +105,7 @@ private:
         if (!reader_.read_plain_word(kRight)) return false;
         options.is_cluster = token.text == "cluster";
         if (*options.is_cluster || token.text == "server") return true;
-        return reader_.fail(token.column, token.shown() + " is no scope", kRight);
+        return reader_.fail(token.column, token.shown() + " is not a scope", kRight);
     }
 
     bool read_rates(const RuleToken& word, std::optional<Rates>& said) {
@@ -126,7 +126,7 @@ private:
             rates.is_blocked = rates.is_blocked || is_block;
             is_whole = is_whole || rates.is_blocked;
             if (count == 1 || !is_whole) return true;
-            return reader_.fail(token.column, "nothing stands beside block, 0 and unlimited",
+            return reader_.fail(token.column, "block, 0 and unlimited stand alone",
                                 "write one of them, or a rate in operations and one in bytes");
         });
     }
@@ -168,7 +168,7 @@ private:
             if (limit) return reader_.fail_double(token);
             limit = burst;
             if (burst > 0) return true;
-            return reader_.fail(token.column, "a burst of nothing lets nothing through",
+            return reader_.fail(token.column, "a burst of 0 lets nothing through",
                                 "write at least 1, or rate=block");
         });
     }

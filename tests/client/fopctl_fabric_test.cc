@@ -147,6 +147,7 @@ TEST_CASE("fopctl network: each failure has its exit code, and a word about what
     const Row row = GENERATE(Row{{"ping", "--server", "tcp://127.0.0.1:1"}, 69, "FOPD_SERVER"},
                              Row{{"bench", "--server", "tcp://127.0.0.1:1"}, 69, "FOPD_SERVER"},
                              Row{{"ping", "--key", "other"}, 77, "not authenticated"},
+                             Row{{"ping", "--key", "other"}, 77, "; the key is that of /"},
                              Row{{"ping", "--key", ""}, 77, "FOPD_KEY"},
                              Row{{"ping", "--key", "missing"}, 2, "missing: No such file"},
                              Row{{"bench", "--op", "echo", "--size", "1M", "--seconds", "1"},

@@ -658,7 +658,7 @@ std::vector<BadFile> bad_files() {
          {R"(f.yaml:1:20: yaml: an escape with too few hexadecimal digits, write \xNN or \uNNNN)"}},
         {"escaped surrogate",
          R"(node: {motto: "\ud800"})" "\n",
-         {"f.yaml:1:22: yaml: an escape of no character, write the character itself"}},
+         {"f.yaml:1:22: yaml: an escape for a character that does not exist, write the character itself"}},
         {"bad block indicator",
          "node:\n"
          "  motto: |0\n"

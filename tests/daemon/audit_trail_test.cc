@@ -109,7 +109,8 @@ TEST_CASE("daemon audit: administration is written with old and new values", "[d
                              .new_value = "debug",
                              .reload = config::Reload::kLive});
     audit(*trail.events, set_level(), reply);
-    audit(*trail.events, set_level(), failure(kBadRequest, "level is one of trace, debug"));
+    audit(*trail.events, set_level(),
+          failure(kBadRequest, "the parameter level must be one of trace, debug"));
     trail.flush();
     CHECK(content_of(trail.log_fd).empty());
     const auto written = objects_in(content_of(trail.path));
@@ -127,7 +128,7 @@ TEST_CASE("daemon audit: administration is written with old and new values", "[d
     CHECK(written[1]["old"] == "info");
     CHECK(written[1]["new"] == "debug");
     CHECK(written[2]["result"] == "refused");
-    CHECK(written[2]["reason"] == "level is one of trace, debug");
+    CHECK(written[2]["reason"] == "the parameter level must be one of trace, debug");
 }
 
 TEST_CASE("daemon audit: a value cannot look like another parameter", "[daemon]") {

@@ -379,7 +379,8 @@ TEST_CASE("eh handler: whoever asks a root that is no member itself says so", "[
     node.run_for(kPatience);
     REQUIRE(node.participant.answers.size() == 1);
     const std::string error = node.handler.status().last_error;
-    CHECK(error.ends_with("; the root r is no member of epochs itself yet") == (from.name == "r"));
+    CHECK(error.ends_with("; the root r has not joined the epochs itself yet") ==
+          (from.name == "r"));
     node.handler.stop();
 }
 

@@ -77,11 +77,11 @@ TEST_CASE("fop body: names are checked wherever there is one", "[fop]") {
             "the cursor is too long");
     REQUIRE(why<SetAttributes>("set_attributes", [&](SetAttributes& body) {
                 body.owner = long_name;
-            }) == "the owner is no name");
+            }) == "the owner is not a valid name");
     REQUIRE(why<Create>("create", [&](Create& body) { body.group = long_name; }) ==
-            "the group is no name");
+            "the group is not a valid name");
     REQUIRE(why<Create>("create", [&](Create& body) { body.collection = long_name; }) ==
-            "the collection is no name");
+            "the collection is not a valid name");
 }
 
 TEST_CASE("fop body: an object has to be named", "[fop]") {

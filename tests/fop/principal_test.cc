@@ -61,7 +61,7 @@ TEST_CASE("fop principal: invalid key rings are refused with a reason", "[fop]")
     for (const char* const name : {"other", "peers", "unauthenticated"}) {
         REQUIRE(problem({.principals = {{.name = name, .keys = {key(1)}}}}) ==
                 "no principal may be called " + std::string(name) +
-                    ": reports call other clients so");
+                    ": reports use this name for other clients");
     }
     REQUIRE(problem({.principals = {{.name = "others", .keys = {key(1)}}}}).empty());
     REQUIRE_THAT(problem({.principals = {{.name = "ann"}}}), ContainsSubstring("ann has no key"));

@@ -56,7 +56,7 @@ class BatchTest(StorageTestCase):
                                      "fopctl: line 5: put: name is required; see fopctl put --help"]))
 
     def test_lines_that_cannot_be_understood(self):
-        for line, words in (("ls 'a", "there is no second '"), ('ls "a', 'there is no second "'),
+        for line, words in (("ls 'a", "there is no closing '"), ('ls "a', 'there is no closing "'),
                             ("ls a\\", "a backslash stands before the end of the line"),
                             ("lss", "there is no verb lss; did you mean ls?"), ("--quiet", "no verb; fopctl --help"),
                             ("batch -", "it cannot be a line of batch or shell"),
@@ -216,7 +216,7 @@ class BatchTest(StorageTestCase):
         self.put("a", b"1")
         process, terminal, shows = self.start_shell()
         for line, answer in ((b"ls\n", b"\na\r\n"), (b"stat none\n", b"fopctl: stat: none: no object has that name\r\n"),
-                             (b"ls 'a\n", b"fopctl: there is no second '\r\n"), (b"\n", b""),
+                             (b"ls 'a\n", b"fopctl: there is no closing '\r\n"), (b"\n", b""),
                              (b"help ls\n", b"List objects by name"), (b"ls x\x03", b"^C\r\n")):
             os.write(terminal, line)
             shows(answer)

@@ -381,7 +381,7 @@ class DeviceChangesTest(ProcessTestCase):
         image.write_bytes(b"precious\n".ljust(64 * MIB, b"\0"))
         before = digest(image)
         self.configure(self.fopd, "d0", "d1", "d2")
-        self.assertIn(f"{image}: holds something else already", self.add("d2", code=REFUSED))
+        self.assertIn(f"device d2 is not added: {image}: holds something else already", self.add("d2", code=REFUSED))
         self.assertEqual(self.states()["d2"], "given-up")
         self.assertTrue(any("device d2 " in each for each in self.daemon.status()["warnings"]))
         self.assertEqual(digest(image), before)
@@ -551,6 +551,8 @@ class DeviceChangesTest(ProcessTestCase):
         for _ in range(2):
             self.assertRegex(self.ctl("reload", code=REFUSED), "device d3: not removed, and goes on to serve: it has [0-9]+ object")
             self.assertEqual(self.states()["d3"], "good")
+            self.assertIn("the last reload failed: device d3 is not removed: it has ",
+                          " ".join(each["text"] for each in self.daemon.status()["problems"]))
         self.assertEqual(len(self.daemon.events("fopd.daemon.device_not_removed")), 2)
         self.empty("d3")
         self.daemon.signal(signal.SIGHUP)

@@ -196,6 +196,9 @@ class HealthTest(StorageTestCase):
         self.assertIn(expected.strip(), self.status_lines())
         damage = expected.strip().partition(" has ")[2]
         self.assertRegex(self.ctl("devices").decode(), rf"(?m)^{device} .* 1$(.|\n)*^{device}: {damage}$")
+        # A read of the block that the scrub has found does not count it again.
+        self.assertEqual(self.ctl_bytes("get", "a", "-").returncode, BAD_DATA)
+        self.assertEqual(self.health(CRITICAL), expected)
         # A restart forgets nothing, and the next scrub finds that the damage is gone.
         self.wait_damage(device, 1)
         self.kill_and_start()

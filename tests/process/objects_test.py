@@ -412,7 +412,7 @@ class ObjectsTest(StorageTestCase):
     def test_names_that_no_principal_may_have(self):
         principals = (self.dir / "principals.yaml").read_text()
         for name in ("other", "peers", "unauthenticated"):
-            self.refused(USAGE, [f"key create: no principal may be called {name}: reports call other clients so"], "key", "create", name)
+            self.refused(USAGE, [f"key create: no principal may be called {name}: reports use this name for other clients"], "key", "create", name)
         self.assertEqual((self.dir / "principals.yaml").read_text(), principals)
 
     def test_rights_that_do_not_exist_are_shown(self):

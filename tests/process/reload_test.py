@@ -138,7 +138,7 @@ class ReloadTest(ProcessTestCase):
         self.assertEqual(done.returncode, USAGE)
         self.assertIn("trace", done.stderr)
         status, answer = self.daemon.ask("POST", "/v1/log-level?level=loud")
-        self.assertEqual((status, answer["error"]), (400, "level is one of trace, debug, info, warn, error"))
+        self.assertEqual((status, answer["error"]), (400, "the parameter level must be one of trace, debug, info, warn, error"))
         self.assertEqual(self.daemon.status()["log_level"], "info")
         self.fopd.stop(self.daemon)
 

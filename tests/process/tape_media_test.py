@@ -218,6 +218,10 @@ class TapeMediaTest(TapeTestCase):
         self.assertEqual(row["damaged"], 0)
         self.refused(REFUSED, [f"scrub: {medium}: "], "scrub", "--medium", medium, "--end")
         self.refused(USAGE, ["scrub: name either"], "scrub", "d0", "--medium", medium)
+        self.refused(NOT_FOUND, ["scrub: pool nowhere: there is no pool of that name"], "scrub", "--pool", "nowhere")
+        nothing = self.ctl_bytes("scrub", "--pool", "fast", "--json")
+        self.assertEqual((nothing.returncode, json.loads(nothing.stdout)), (DONE, {"scrubs": []}))
+        self.assertEqual(json.loads(nothing.stderr)["error"], "scrub: pool fast has no cartridge to scrub")
 
     # -- what must not be lost --
 

@@ -354,3 +354,22 @@ TEST_CASE("reqh: the figures of a node are those of its localities as one", "[re
     CHECK(sink.figures.at("fopd_fop_seconds ping execute") == 3);
     CHECK_FALSE(sink.figures.contains("fopd_fops echo done"));
 }
+
+TEST_CASE("reqh: the data of fops are counted by type", "[reqh]") {
+    HandlerWorld first;
+    HandlerWorld second;
+    for (HandlerWorld* node : {&first, &second}) {
+        node->send(ping());
+        node->send(bulk_echo(kOneBuffer, 1ms));
+        node->world.run_for(1s);
+    }
+    CountedFigures sink;
+    const std::array localities{&first.handler.metrics(), &second.handler.metrics()};
+
+    FopMetrics::collect(localities, sink);
+
+    const LoadFigures& echoed = first.handler.metrics().load(first.type("bulk_echo"));
+    REQUIRE(echoed.bytes.get() > 0);
+    CHECK(sink.figures.at("fopd_bytes bulk_echo") == 2 * static_cast<double>(echoed.bytes.get()));
+    CHECK_FALSE(sink.figures.contains("fopd_bytes ping"));
+}

@@ -97,6 +97,39 @@ TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {
     REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
 }
 
+TEST_CASE("reqh scrub: a damaged block that it has found does not count again when it is read",
+          "[reqh]") {
+    StoreStage stage;
+    const auto fid = stage.create("a");
+    stage.write(fid, 0, pattern(20 * objects::kBlock, 1));
+    const auto read_block = [&stage, fid](std::uint64_t block) {
+        const ReadSpec read(fid, {{.offset = block * objects::kBlock, .length = objects::kBlock}});
+        return stage.call(read.spec(WriteSpec::Way::kInline)).status();
+    };
+    const auto& met = stage.stores().find(kFirstSlot)->met_damage();
+    flip_bit(stage, disk_block_of(stage, fid, 3));
+    CHECK(read_block(3) == fop::Status::kCorrupt);
+    CHECK(met.count() == 1);
+
+    run_scrub(stage);
+    CHECK(met.count() == 0);
+    CHECK(read_block(3) == fop::Status::kCorrupt);
+    REQUIRE(met.count() == 0);
+
+    // Damage that came later counts.
+    flip_bit(stage, disk_block_of(stage, fid, 7));
+    CHECK(read_block(7) == fop::Status::kCorrupt);
+    REQUIRE(met.count() == 1);
+
+    // The next scrub forgets what it does not find any more.
+    stage.write(fid, 0, pattern(20 * objects::kBlock, 2));
+    run_scrub(stage);
+    REQUIRE(met.count() == 0);
+    flip_bit(stage, disk_block_of(stage, fid, 3));
+    CHECK(read_block(3) == fop::Status::kCorrupt);
+    REQUIRE(met.count() == 1);
+}
+
 TEST_CASE("reqh scrub: what changes meanwhile is no damage", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");

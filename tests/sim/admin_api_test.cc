@@ -170,7 +170,7 @@ TEST_CASE("sim admin: a fop is found by its name while it runs and after its end
     for (const char* const wrong : {"", "12", "x-1", "5f3a-", "5f3a-17-2"}) {
         CAPTURE(wrong);
         CHECK(stage.refused("/v1/trace", {{"id", wrong}}) ==
-              "400 id is a session and a request, such as 5f3a-17");
+              "400 \"" + std::string(wrong) + "\" is not the name of a fop, such as 5f3a-17");
     }
 }
 
@@ -206,8 +206,8 @@ TEST_CASE("sim admin: a device goes and comes again, and each refusal says why",
           "404 device d9 is not added: node-0.yaml has no device of that name");
     CHECK(stage.refused("/v1/device/remove", {{"device", "d9"}}) ==
           "404 device d9 is not removed: the node has no device of that name");
-    CHECK(stage.refused("/v1/device/add") == "400 device is missing");
-    CHECK(stage.refused("/v1/device/remove") == "400 device is missing");
+    CHECK(stage.refused("/v1/device/add") == "400 the parameter device is missing");
+    CHECK(stage.refused("/v1/device/remove") == "400 the parameter device is missing");
 
     stage.node().set_configuration("devices: []\nnoed: 1\n");
     const AdminStage::Answer bad = stage.answer("/v1/device/add", {{"device", "d1"}});
@@ -224,22 +224,22 @@ TEST_CASE("sim admin: a lost disk is named by exactly one of device and slot", "
     for (const char* const wrong : {"one", "-1", "0", "65536", "1x", "18446744073709551616"}) {
         CAPTURE(wrong);
         CHECK(stage.refused("/v1/device/forget", {{"slot", wrong}}) ==
-              "400 slot is a number from 1 to 65535");
+              "400 the parameter slot must be a number from 1 to 65535");
     }
     CHECK(stage.refused("/v1/device/forget", {{"slot", "65535"}}) ==
           "404 the device is not forgotten: no disk ever had slot 65535");
     CHECK(stage.refused("/v1/device/forget", {{"device", "d9"}}) ==
           "404 device d9 is not forgotten: the node has no device of that name");
     CHECK(stage.refused("/v1/device/forget", {{"device", "d0"}, {"sure", "yes"}}) ==
-          "409 device d0 is not forgotten: the disk of slot 1 is not missing: it is d0, which is "
-          "open");
+          "409 device d0 is not forgotten: the disk of slot 1 is not missing: it is open as d0");
     CHECK(device_named(stage, "d0")["capacity"] != nullptr);
 }
 
 TEST_CASE("sim admin: a check is ordered by disk, and its report has what was counted", "[sim]") {
     AdminStage stage(7, {.nodes = 1, .disks = 2});
     stage.wait_ready();
-    CHECK(stage.refused("/v1/store/check", {{"do", "stop"}}) == "400 do is begin or end");
+    CHECK(stage.refused("/v1/store/check", {{"do", "stop"}}) ==
+          "400 the parameter do must be begin or end");
     CHECK(stage.refused("/v1/store/check", {{"device", "d7"}}) == "404 there is no device d7");
     CHECK(stage.refused("/v1/store/check-report", {{"device", "d7"}}) ==
           "404 there is no device d7");
@@ -301,7 +301,7 @@ TEST_CASE("sim admin: a backup is read in parts until the next one or its end", 
     CHECK(part("1", size_bytes + 1).status == 409);
     CHECK(part("one", 0).status == 400);
     CHECK(stage.refused("/v1/store/backup-part", {{"backup", "1"}}) ==
-          "400 backup and at are numbers");
+          "400 the parameters backup and at must be numbers");
 
     CHECK(stage.answer("/v1/store/backup").json["backup"] == 2);
     CHECK(part("1", 0).status == 404);
@@ -310,7 +310,7 @@ TEST_CASE("sim admin: a backup is read in parts until the next one or its end", 
     CHECK(part("2", 0).status == 200);
     CHECK(stage.answer("/v1/store/backup-end", {{"backup", "2"}}).status == 200);
     CHECK(part("2", 0).status == 404);
-    CHECK(stage.refused("/v1/store/backup-end") == "400 backup is a number");
+    CHECK(stage.refused("/v1/store/backup-end") == "400 the parameter backup must be a number");
 }
 
 TEST_CASE("sim admin: a backup that cannot be written fails", "[sim]") {
@@ -361,9 +361,10 @@ TEST_CASE("sim admin: a reload lists applied keys and those that need a restart"
 TEST_CASE("sim admin: a log level that was set by hand is there until the next reload", "[sim]") {
     AdminStage stage(10, {.nodes = 1});
     stage.wait_ready();
-    CHECK(stage.refused("/v1/log-level") == "400 level is one of trace, debug, info, warn, error");
+    CHECK(stage.refused("/v1/log-level") ==
+          "400 the parameter level must be one of trace, debug, info, warn, error");
     CHECK(stage.refused("/v1/log-level", {{"level", "loud"}}) ==
-          "400 level is one of trace, debug, info, warn, error");
+          "400 the parameter level must be one of trace, debug, info, warn, error");
     CHECK(stage.levels().empty());
 
     CHECK(stage.answer("/v1/log-level", {{"level", "debug"}}).json ==

@@ -333,7 +333,7 @@ TEST_CASE("sim admin lrs: one of two concurrent edits of the same rules is refus
     for (const char* const wrong : {"", "-1", "1.5", "newest"}) {
         CAPTURE(wrong);
         CHECK(stage.refused("/v1/lrs/rule/del", {{"name", "a"}, {"if_version", wrong}}) ==
-              "400 if_version is a number");
+              "400 the parameter if_version must be a number");
     }
     CHECK(listed_rules(stage) == ListedRules{.version = seen + 1,
                                              .texts = {"a job=a rate=1/s", "b job=b rate=1/s",
@@ -390,7 +390,7 @@ TEST_CASE("sim admin lrs: a request is told its class, by the policy and by the 
           "default");
 
     CHECK(stage.refused("/v1/lrs/which", {{"request", "op=read pool=slow"}}) ==
-          "404 there is no such request: there is no pool slow");
+          "404 no fop can have these properties: there is no pool slow");
     CHECK(stage.refused("/v1/lrs/which", {{"request", "jbo=a"}})
               .starts_with("400 the request: column 1: "));
 }
@@ -402,7 +402,7 @@ TEST_CASE("sim admin lrs: a node without devices tells the class of a request, t
     CHECK(stage.answer("/v1/lrs/which", {{"request", "op=echo job=a"}}).json["class"] ==
           "a{job=a}");
     CHECK(stage.refused("/v1/lrs/which", {{"request", "op=read pool=fast"}}) ==
-          "404 there is no such request: there is no pool fast");
+          "404 no fop can have these properties: there is no pool fast");
 }
 
 // -- save --

@@ -133,7 +133,8 @@ TEST_CASE("sim epochs: a newcomer that no root can let in yet is in soon after o
     cluster.node(3).start();
     REQUIRE(cluster.run_for(60s));
     CHECK(cluster.node(0).events().count("eh.awaits_members") > 0);
-    CHECK(status_of(cluster, 3).last_error.ends_with("node-0 is no member of epochs itself yet"));
+    CHECK(
+        status_of(cluster, 3).last_error.ends_with("node-0 has not joined the epochs itself yet"));
 
     cluster.node(1).start();
     cluster.node(2).start();

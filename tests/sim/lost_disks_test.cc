@@ -65,8 +65,8 @@ TEST_CASE("sim disks: only a lost disk can be forgotten", "[sim]") {
         return outcome.words;
     };
     REQUIRE_THAT(refused({.name = "d1"}),
-                 ContainsSubstring("the disk of slot 2 is not missing: it is d1, which is open"));
-    REQUIRE_THAT(refused({.slot = 2}), ContainsSubstring("it is d1, which is open"));
+                 ContainsSubstring("the disk of slot 2 is not missing: it is open as d1"));
+    REQUIRE_THAT(refused({.slot = 2}), ContainsSubstring("it is open as d1"));
     REQUIRE_THAT(refused({.slot = 9}), ContainsSubstring("no disk ever had slot 9"));
     REQUIRE_THAT(refused({.name = "d9"}), ContainsSubstring("the node has no device of that name"));
     machine.remove("d0");

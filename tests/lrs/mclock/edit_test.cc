@@ -85,13 +85,14 @@ TEST_CASE("lrs mclock edit: a refused edit changes nothing, and has a reason", "
     refuses(Verb::kAdd, "b job=x", "there is a rule \"b\" already");
     refuses(Verb::kAdd, "c job=c weight=0", "column 16");
     refuses(Verb::kAdd, "c job=c reservation=201/s", "(a 2 x 400/s, c 201/s)");
-    refuses(Verb::kAdd, "c job=* reservation=1/s", "column 9: nobody knows how many classes");
+    refuses(Verb::kAdd, "c job=* reservation=1/s",
+            "column 9: the number of classes of the rule is unknown");
     refuses(Verb::kChange, "c weight=1", "there is no rule \"c\"");
     refuses(Verb::kChange, "a weight=1 weight=2", "column 12");
     refuses(Verb::kChange, "a limit=399/s", "column 3: the limit of 399/s is below");
     refuses(Verb::kChange, "a reservation=501/s", "column 3: the limit of 500/s is below");
     refuses(Verb::kChange, "a reservation=501/s limit=none weight=2", "2 x 501/s");
-    refuses(Verb::kChange, "a job=*", "column 1: nobody knows how many classes");
+    refuses(Verb::kChange, "a job=*", "column 1: the number of classes of the rule is unknown");
     refuses(Verb::kChange, "default job=x", "the rule default");
     refuses(Verb::kDel, "c", "there is no rule \"c\"");
     refuses(Verb::kDel, "default", "cannot be removed");

@@ -69,7 +69,7 @@ TEST_CASE("lrs mclock rule: mistakes have their column", "[lrs]") {
     CHECK(
         tells(mclock_mistake("a job=x weight=1 weight=2"), "column 18: \"weight\" is there twice"));
     CHECK(tells(mclock_mistake("a job=x limit=0/s"), "column 15"));
-    CHECK(tells(mclock_mistake("a job=x limit=100000001/s"), "is no rate of a class"));
+    CHECK(tells(mclock_mistake("a job=x limit=100000001/s"), "is out of range"));
     CHECK(tells(mclock_mistake("a job=x limit=5MB/s"), "is a rate in bytes"));
     CHECK(tells(mclock_mistake("a job=x limit=5/s soft_limit=6/s"), "two limits"));
     CHECK(tells(mclock_mistake("a job=x rate=5/s"),
@@ -114,7 +114,7 @@ TEST_CASE("lrs mclock rule: the number of its classes follows from its condition
           "object=*", "job=a by={job user}"}) {
         CAPTURE(expression);
         CHECK(tells(mclock_mistake("r " + std::string(expression) + " reservation=1/s"),
-                    "nobody knows how many classes"));
+                    "the number of classes of the rule is unknown"));
     }
     std::string many = "{";
     for (int i = 0; i < 100; ++i) many += std::to_string(i) + ' ';

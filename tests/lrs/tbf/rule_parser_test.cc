@@ -194,21 +194,21 @@ TEST_CASE("lrs rule: a request without an object matches the empty object", "[lr
     CHECK(is_for("object=\"\"", "object=\"\""));
     CHECK_FALSE(is_for("object=\"\"", "object=00010000000000070000000000000009"));
     CHECK(is_for("object!=\"\"", "object=00010000000000070000000000000009"));
-    check_mistake("r client=\"\" rate=1/s", 10, "is no id");
+    check_mistake("r client=\"\" rate=1/s", 10, "is not an id");
 }
 
 TEST_CASE("lrs rule: a network is one of those there are", "[lrs]") {
-    check_mistake("r network=foo rate=1/s", 11, "is no network; write one of mem, tcp");
+    check_mistake("r network=foo rate=1/s", 11, "is not a network; write one of mem, tcp");
     check_mistake("r network=tpc rate=1/s", 11, "did you mean tcp?");
-    check_mistake("r network=x* rate=1/s", 11, "is no network");
-    check_mistake("r network=1..3 rate=1/s", 11, "is no network");
+    check_mistake("r network=x* rate=1/s", 11, "is not a network");
+    check_mistake("r network=1..3 rate=1/s", 11, "is not a network");
     CHECK(is_for("network=v*", "network=verbs"));
     CHECK(is_for("network=ofi+tcp", "network=ofi+tcp"));
     CHECK_FALSE(is_for("network=tcp", "network=ofi+tcp"));
     const auto described = DescribedRequest::parse("job=a network=foo");
     REQUIRE_FALSE(described.has_value());
     CHECK(described.error().column == 15);
-    CHECK(described.error().wrong == "\"foo\" is no network");
+    CHECK(described.error().wrong == "\"foo\" is not a network");
 }
 
 TEST_CASE("lrs rule: the burst is at most a day of the rate", "[lrs]") {
@@ -238,7 +238,7 @@ TEST_CASE("lrs rule: an address that no client can have is refused", "[lrs]") {
           "10.0.*/8", "10.0.0", "1::2::3", "fe80::1%", "10.0.0.1%eth0", "\"\""}) {
         CAPTURE(address);
         check_mistake("r address={::1 " + std::string(address) + "} rate=1/s", 16,
-                      "is no address, and names are not looked up; write 10.0.0.1");
+                      "is not an address, and host names are not looked up; write 10.0.0.1");
     }
     CHECK_FALSE(DescribedRequest::parse("address=host.example").has_value());
     CHECK_FALSE(DescribedRequest::parse("address=10.0.0.0/8").has_value());
@@ -308,20 +308,21 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r job=\"a rate=1/s", 7, "has no end");
     check_mistake("r job=\"a\\n\" rate=1/s", 10, "before neither");
     check_mistake("r (job=a) rate=1/s", 3, "parentheses");
-    check_mistake("r job!a rate=1/s", 6, "'!' is no sign");
+    check_mistake("r job!a rate=1/s", 6, "'!' stands alone");
     check_mistake("r job<a rate=1/s", 6, "only the size");
     check_mistake("r size<x rate=1/s", 8, "does not start with a digit");
-    check_mistake("r size<0 rate=1/s", 8, "no such size");
+    check_mistake("r size<0 rate=1/s", 8, "no size fits this bound");
     check_mistake("r size=8k..4k rate=1/s", 8, "ends before it begins");
-    check_mistake("r size=4* rate=1/s", 8, "is no size");
+    check_mistake("r size=4* rate=1/s", 8, "is not a size");
     check_mistake("r op=raed rate=1/s", 6, "did you mean read");
     check_mistake("r op=ping rate=1/s", 6, "control fop");
     check_mistake("r op=x* rate=1/s", 6, "is not a type of fop");
-    check_mistake("r client=12 rate=1/s", 10, "is no id");
-    check_mistake("r client=xyz* rate=1/s", 10, "is no id");
-    check_mistake("r address=10.0.0.300 rate=1/s", 11, "is no address");
-    check_mistake("r address=10.0.0.0/33 rate=1/s", 11, "is no address");
-    check_mistake("r user=a..b rate=1/s", 8, "is no range");
+    check_mistake("r client=12 rate=1/s", 10, "is not an id");
+    check_mistake("r client=10.0.0.1 rate=1/s", 10, "the key for an address such as 10.0.0.1");
+    check_mistake("r client=xyz* rate=1/s", 10, "is not an id");
+    check_mistake("r address=10.0.0.300 rate=1/s", 11, "is not an address");
+    check_mistake("r address=10.0.0.0/33 rate=1/s", 11, "is not an address");
+    check_mistake("r user=a..b rate=1/s", 8, "is not a range");
     check_mistake(
         "r job=a job=b rate=1/s", 9,
         "expected an option, found another condition: \"job\"; write '&' (and) or ',' (or)");
@@ -339,8 +340,8 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r job=a || op=read rate=1/s", 9, "or is written ','");
     check_mistake("r * rate=1/s rate=2/s", 14, "is there twice");
     check_mistake("r * rate={1/s 2/s}", 15, "is there twice");
-    check_mistake("r * rate={1/s block}", 15, "nothing stands beside");
-    check_mistake("r * rate={0/s 1MB/s}", 15, "nothing stands beside");
+    check_mistake("r * rate={1/s block}", 15, "block, 0 and unlimited stand alone");
+    check_mistake("r * rate={0/s 1MB/s}", 15, "block, 0 and unlimited stand alone");
     check_mistake("r * rate=-1", 10, "does not end with /s");
     check_mistake("r * rate=-1/s", 10, "negative");
     check_mistake("r * rate=1e30", 10, "does not end with /s");
