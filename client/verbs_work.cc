@@ -230,8 +230,8 @@ Task<int> scrub_media(ObjectRun* run) {
     auto barcodes = co_await media_to_scrub(run);
     if (!barcodes) co_return run->complain_about(barcodes.error());
     if (barcodes->empty()) {
-        remark("scrub: pool " + core::printable(run->arguments.pool) +
-               " has no cartridge to scrub");
+        client::remark("scrub: pool " + core::printable(run->arguments.pool) +
+                       " has no cartridge to scrub");
     }
     co_return co_await work_on_all(run, Kind::kScrub, "scrubs", *std::move(barcodes));
 }
