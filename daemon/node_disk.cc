@@ -191,8 +191,7 @@ void NodeDisk::make_volume() {
                            .background = &*background_},
         store::VolumeOptions{.disk_id = label.disk,
                              .slot = label.slot,
-                             .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /
-                                                                          devices::kBlockBytes),
+                             .segment_blocks = label.segment_blocks(),
                              .overlay_bytes = world_.store.overlay_bytes,
                              .flush_interval = world_.store.flush_interval,
                              .checkpoint_interval = world_.store.checkpoint_interval,
