@@ -266,7 +266,7 @@ void locates(Report& report) {
                         stretch_from(lto9(), devices::position_of_byte(lto9(), byte), kFile));
                 }
                 const devices::PhysicalPosition start = devices::beginning_of(lto9());
-                const auto plan = plan_reads(lto9(), start, files, {.order = order});
+                const auto plan = plan_reads(lto9(), start, files, order);
                 sum += in_seconds(locate_total(lto9(), start, files, plan));
             }
             means.emplace_back(count, sum / (static_cast<double>(count) * sets));
@@ -287,7 +287,8 @@ void planning(Report& report) {
     std::vector<double> ms;
     for (int i = 0; i < 7; ++i) {
         const Instant began = kClock.now();
-        if (plan_reads(lto9(), devices::beginning_of(lto9()), files, {}).size() != files.size()) {
+        if (plan_reads(lto9(), devices::beginning_of(lto9()), files, ReadOrder::kAuto).size() !=
+            files.size()) {
             fail("a file is missing");
         }
         ms.push_back(in_seconds(kClock.now() - began) * 1e3);

@@ -91,9 +91,9 @@ class TreeTransfer {
 public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
-        // So many more objects are in flight while the server answers quickly. This helps changes:
-        // each one waits for a flush of the disk, and all changes that have arrived by then share
-        // the flush.
+        // How many more objects may be in flight while the server answers quickly. This helps
+        // changes: each one waits for a flush of the disk, and all changes that have arrived by
+        // then share the flush.
         std::uint32_t more_in_flight = 0;
         // The time limit for one window of an object (TransferOptions::window_bytes), and for each
         // lookup or removal.

@@ -184,7 +184,7 @@ void declare_explain(CLI::App& app, VerbArguments& arguments);
 
 // The exit code of `health` when the health is not known, such as after a wrong option.
 inline constexpr int kExitHealthUnknown = 3;
-// What `health` prints on standard output then. Returns this exit code.
+// Prints what `health` says on standard output in that case. Returns kExitHealthUnknown.
 int print_unknown_health(Output output, const std::string& why);
 
 // The JSON object, or list, of an answer with status 200. Otherwise prints the reason on standard

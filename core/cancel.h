@@ -26,7 +26,7 @@ public:
 
     bool cancelled() const { return cancelled_; }
 
-    // Idempotent. Later waits with this source end at once.
+    // Ends all waits with this source. Later ones end at once. A second call does nothing.
     void cancel() {
         cancelled_ = true;
         while (CancelHook* hook = hooks_.pop_front()) hook->notify_(*hook);

@@ -32,7 +32,7 @@ private:
 template <typename T, void (*kReturnMemory)() = &return_freed_memory>
 class ReusedObjects final : Timer {
 public:
-    // So many free objects are always kept.
+    // The number of free objects that are always kept.
     static constexpr std::size_t kKept = 1024;
     static constexpr Duration kPeriod = 10s;
     static constexpr std::size_t kDestroyedPerStep = 1024;

@@ -15,9 +15,10 @@ namespace fopd::core {
 class VirtualDescriptors {
 public:
     virtual bool has(int fd) const = 0;
-    // Those of the poll(2) `events` that the descriptor has now.
+    // Returns which of `events`, as for poll(2), the descriptor has now.
     virtual std::uint32_t ready(int fd, std::uint32_t events) const = 0;
-    // When it has one of them, unless it is changed before; kNever: when it is changed.
+    // The time at which the descriptor will have one of `events` unless a call changes its state
+    // before. kNever: only a call can give it one.
     virtual Instant ready_at(int fd, std::uint32_t events) const = 0;
 
 protected:

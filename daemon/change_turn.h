@@ -14,7 +14,7 @@ namespace fopd::daemon {
 // Lives on the control reactor.
 class ChangeTurn {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     ChangeTurn(core::Reactor& control, const NodeLife& life)
         : control_(control), life_(life), ended_(control) {}
 

@@ -109,8 +109,9 @@ private:
 
     const std::string file_;
     const Load load_;
-    lrs::LrsSettings lrs_in_file_;                // The section as last read from the file.
-    io_sched::IoSchedSettings io_sched_in_file_;  // Likewise.
+    // The sections as last read from the file.
+    lrs::LrsSettings lrs_in_file_;
+    io_sched::IoSchedSettings io_sched_in_file_;
     config::Current current_;
     std::vector<std::string> waiting_;
     std::optional<core::Level> log_level_by_hand_;

@@ -14,7 +14,7 @@ namespace fopd::daemon {
 // have failed. Lives on the control reactor.
 class DeviceWarnings {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     DeviceWarnings(const NodeDisks& disks, core::EventSink& events)
         : disks_(disks), events_(events) {}
 

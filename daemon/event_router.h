@@ -13,7 +13,7 @@ namespace fopd::daemon {
 // is, except audit.changed, which obeys the level. Some other events go to both. Thread-safe.
 class EventRouter final : public core::EventSink {
 public:
-    // Both outlive the router. `audit` is null if the trail has no file of its own.
+    // Both logs outlive the router. `audit` is null if the trail has no file of its own.
     EventRouter(Log& log, Log* audit) : log_(log), audit_(audit) {}
 
     void emit(core::Level level, std::string_view name,

@@ -15,7 +15,7 @@ namespace fopd::daemon {
 // The access rules that are in force on a node. Lives on the control reactor.
 class NodeAccess {
 public:
-    // Both outlive it. `addresses`: where clients may connect.
+    // Both arguments outlive this object. `addresses`: where clients may connect.
     NodeAccess(const NodeWorld& world, const std::vector<fabric::Address>& addresses)
         : world_(world), addresses_(addresses) {}
 

@@ -54,13 +54,13 @@ void NodeDisk::give_up(std::string cause, std::string advice) {
     report(core::Level::kError, "daemon.device_given_up", reason());
 }
 
-void NodeDisk::stand_for(store::Slot slot, const devices::DiskId& disk) {
+void NodeDisk::set_recorded_slot(store::Slot slot, const devices::DiskId& disk) {
     ENSURE(was_not_opened());
     disk_id_ = disk;
     use_slot(slot);
 }
 
-void NodeDisk::lose_slot() {
+void NodeDisk::note_written_off() {
     ENSURE(was_not_opened());
     cause_ = "its disk was written off";
     advice_ = "fopctl device add " + settings_.name + " takes a new one in its place";
@@ -120,12 +120,12 @@ Task<void> NodeDisk::look() {
 Task<void> NodeDisk::begin() {
     const Instant began_at = locality_.reactor.now();
     if (stage() == DiskStage::kOpening && is_new_) {
-        const auto taken = co_await take();
-        if (!taken) give_up(after_colon("it cannot be taken", taken.error()));
+        const auto formatted = co_await format();
+        if (!formatted) give_up(after_colon("it cannot be taken", formatted.error()));
     }
     if (stage() == DiskStage::kOpening) {
-        const auto back = co_await come_back();
-        if (!back) give_up(after_colon("its label cannot be written", back.error()));
+        const auto marked = co_await mark_active();
+        if (!marked) give_up(after_colon("its label cannot be written", marked.error()));
     }
     if (stage() == DiskStage::kOpening) {
         const auto opened = co_await open_volume();
@@ -143,7 +143,7 @@ Task<void> NodeDisk::begin() {
 
 // Until an empty store has been written, the label marks the disk as empty: after a crash in the
 // middle, the disk is taken again.
-Task<Result<void>> NodeDisk::take() {
+Task<Result<void>> NodeDisk::format() {
     ENSURE(slot().has_value());
     devices::NewLabel fresh{
         .disk = disk_id_,
@@ -191,8 +191,7 @@ void NodeDisk::make_volume() {
                            .background = &*background_},
         store::VolumeOptions{.disk_id = label.disk,
                              .slot = label.slot,
-                             .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /
-                                                                          devices::kBlockBytes),
+                             .segment_blocks = label.segment_blocks(),
                              .overlay_bytes = world_.store.overlay_bytes,
                              .flush_interval = world_.store.flush_interval,
                              .checkpoint_interval = world_.store.checkpoint_interval,
@@ -202,7 +201,7 @@ void NodeDisk::make_volume() {
 }
 
 // The first step: data written from now on must not be taken by another node.
-Task<Result<void>> NodeDisk::come_back() {
+Task<Result<void>> NodeDisk::mark_active() {
     if (label_->label().state != devices::LabelState::kReleased) co_return Result<void>{};
     co_return co_await label_->set_state(devices::LabelState::kActive);
 }

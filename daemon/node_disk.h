@@ -110,7 +110,7 @@ public:
     bool was_not_opened() const { return stage() == DiskStage::kGivenUp && health() == nullptr; }
     // Sets the slot and the id that the table of slots has for this disk, whose label could not be
     // read. REQUIRES: was_not_opened().
-    void stand_for(store::Slot slot, const devices::DiskId& disk);
+    void set_recorded_slot(store::Slot slot, const devices::DiskId& disk);
     // Whether the disk is blank, and needs a slot before begin() formats it.
     bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
     bool was_blank() const { return is_new_; }
@@ -127,7 +127,7 @@ public:
     // log and in the list of devices, but not to clients.
     void give_up(std::string cause, std::string advice = {});
     // Replaces the reason: the disk's slot was written off. REQUIRES: was_not_opened().
-    void lose_slot();
+    void note_written_off();
     // The cause, and behind a semicolon the advice if there is one.
     std::string reason() const { return advice_.empty() ? cause_ : cause_ + "; " + advice_; }
     // The cause without the advice, for clients.
@@ -177,8 +177,8 @@ private:
     static constexpr std::int32_t kNoSlot = -1;
 
     bool is_to_be_made(const Error& error) const;
-    Task<Result<void>> take();
-    Task<Result<void>> come_back();
+    Task<Result<void>> format();
+    Task<Result<void>> mark_active();
     Task<Result<void>> close_volume();
     Task<Result<void>> find_index();
     Task<Result<void>> make_index(const char* why);

@@ -229,7 +229,7 @@ Result<void> NodeDisks::write_off(store::Slot slot) {
     }
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         if (!disks_[i]->was_not_opened() || disks_[i]->slot() != slot) continue;
-        disks_[i]->lose_slot();
+        disks_[i]->note_written_off();
         look_at(i);
     }
     return written;
@@ -289,7 +289,7 @@ std::vector<std::size_t> NodeDisks::sort_absent() {
         if (!disk.was_not_opened() || disk.slot()) continue;
         const SlotEntry* const missing = missing_slot_of(disk.settings());
         if (missing == nullptr || missing->device.empty() || disk_of(*missing) != nullptr) continue;
-        disk.stand_for(missing->slot, missing->disk);
+        disk.set_recorded_slot(missing->slot, missing->disk);
         look_at(i);
     }
     return making;

@@ -115,8 +115,7 @@ Task<Result<void>> OfflineDisk::check_opened() {
                            .names = nullptr},
         store::VolumeOptions{.disk_id = label.disk,
                              .slot = label.slot,
-                             .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /
-                                                                          devices::kBlockBytes),
+                             .segment_blocks = label.segment_blocks(),
                              // The whole replay stays in memory.
                              .overlay_bytes = std::numeric_limits<std::uint64_t>::max()});
     const auto opened = co_await volume_->open(store::Volume::Mode::kReadOnly);

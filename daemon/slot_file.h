@@ -14,7 +14,7 @@ namespace fopd::daemon {
 // not changed is not written again. Lives on the control reactor, which it may block.
 class SlotFile {
 public:
-    // Both outlive it. `bay` is null for a node that never has disks.
+    // Both arguments outlive this object. `bay` is null for a node that never has disks.
     SlotFile(DiskBay* bay, core::EventSink& events) : bay_(bay), events_(events) {}
 
     // The table in the file; an empty one if there is no file or it is damaged, which is reported.

@@ -53,6 +53,9 @@ struct Label {
     LabelState state = LabelState::kActive;
     std::string pool;
 
+    std::uint32_t segment_blocks() const {
+        return static_cast<std::uint32_t>(segment_bytes / kBlockBytes);
+    }
     // The generation determines the copy to write: never the newest one.
     std::uint64_t offset() const { return generation % kLabelCopies * kBlockBytes; }
 

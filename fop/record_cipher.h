@@ -18,12 +18,12 @@ class RecordCipher {
 public:
     enum class Way : std::uint8_t { kSeal, kOpen };
     static constexpr std::size_t kTagBytes = 16;
-    // Both sides change to the next key after so many records: the more one key encrypts, the less
-    // it hides.
+    // After this number of records both sides change to the next key: the more one key encrypts,
+    // the less it hides.
     static constexpr std::uint64_t kRecordsPerKey = 1U << 20;
 
-    // Whether libcrypto has the cipher, which its configuration can take away. REQUIRED by the
-    // rest.
+    // Whether libcrypto has the cipher; its configuration can disable it. The other functions
+    // REQUIRE it.
     static bool is_available();
 
     RecordCipher(const Key& key, Way way, std::uint64_t records_per_key = kRecordsPerKey);

@@ -13,7 +13,7 @@ namespace fopd::io_sched {
 // kClosed: the scheduler is closed.
 class AwaitedRequest final : DiskRequest {
 public:
-    // Both outlive it.
+    // The reactor of the request and the scheduler of its disk. Both outlive the request.
     struct Scheduler {
         core::Reactor& reactor;
         MainScheduler& main;

@@ -230,7 +230,7 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     const devices::PhysicalPosition start = is_loaded
                                                 ? devices::position_of_byte(model, drive.position())
                                                 : devices::beginning_of(model);
-    for (const std::uint32_t index : plan_reads(model, start, files, {.order = order_})) {
+    for (const std::uint32_t index : plan_reads(model, start, files, order_)) {
         IoRequest& request = *requests[index];
         AgeList::remove(request);
         request.queue_state.heap_number = 1;

@@ -18,9 +18,9 @@ namespace fopd::io_sched {
 // next request. Callers need not know which algorithms are used. Pure, like the schedulers.
 class IoSchedulers {
 public:
-    // Those of disks.
+    // Makes the I/O schedulers of disks.
     static std::unique_ptr<IoSchedulers> load_from_config(const IoSchedSettings& settings);
-    // Those of drives; `media` outlives them.
+    // Makes the I/O schedulers of tape drives; `media` outlives them.
     static std::unique_ptr<IoSchedulers> load_from_config(const TapeSettings& settings,
                                                           const IoMedia& media);
 
@@ -69,8 +69,8 @@ private:
     const std::unique_ptr<DeviceDispatch> device_dispatch_;
     const std::unique_ptr<RequestDispatch> request_dispatch_;
     std::vector<std::unique_ptr<IoScheduler>> owned_;
-    std::vector<SchedulerLoad> loads_;                 // One for each scheduler.
-    std::vector<IoRequest*> peeked_;                   // Likewise; only during peek_request().
+    std::vector<SchedulerLoad> loads_;  // One for each scheduler.
+    std::vector<IoRequest*> peeked_;    // The request of each scheduler, during peek_request().
     std::array<std::size_t, kIoTypeCount> serving_{};  // The scheduler of each type.
     std::array<core::Counter, kIoTypeCount> waiting_;
     std::vector<IoDevice*> devices_;

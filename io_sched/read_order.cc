@@ -168,6 +168,10 @@ Plan sltf_order(const LocateTable& table, std::uint32_t from, const Plan& order)
     return planned;
 }
 
+// How many locates kAuto may compute to improve the cheapest order. A number, unlike time, gives
+// the same order each time.
+constexpr std::size_t kImprovementMax = 3'000'000;
+
 // Improves an order by moving up to three files that follow each other to another index (Or-opt),
 // and by reversing parts (2-opt), until nothing is gained or the budget is used up.
 class Improvement {
@@ -279,29 +283,28 @@ TapeStretch stretch_from(const DriveModel& model, PhysicalPosition begin,
 }
 
 std::vector<std::uint32_t> plan_reads(const DriveModel& model, PhysicalPosition start,
-                                      std::span<const TapeStretch> files,
-                                      const PlanOptions& options) {
-    if (files.size() < 2 || options.order == ReadOrder::kArrival) {
+                                      std::span<const TapeStretch> files, ReadOrder order) {
+    if (files.size() < 2 || order == ReadOrder::kArrival) {
         return arrival_order(files.size());
     }
-    if (options.order == ReadOrder::kLinear) return linear_order(files);
-    if (options.order == ReadOrder::kScan) return scan_order(start, files);
+    if (order == ReadOrder::kLinear) return linear_order(files);
+    if (order == ReadOrder::kScan) return scan_order(start, files);
     const LocateTable table(model, start, files);
     const Plan linear = linear_order(files);
-    if (options.order == ReadOrder::kSltf) return sltf_order(table, table.start(), linear);
+    if (order == ReadOrder::kSltf) return sltf_order(table, table.start(), linear);
 
     Plan best = arrival_order(files.size());
     Cost least = table.total(best);
-    const auto consider = [&](Plan order) {
-        const Cost cost = table.total(order);
+    const auto consider = [&](Plan plan) {
+        const Cost cost = table.total(plan);
         if (cost >= least) return;
         least = cost;
-        best = std::move(order);
+        best = std::move(plan);
     };
     consider(linear);
     consider(scan_order(start, files));
     consider(sltf_order(table, table.start(), linear));
-    return Improvement(table, std::move(best), options.improvement_max).run();
+    return Improvement(table, std::move(best), kImprovementMax).run();
 }
 
 Duration locate_total(const DriveModel& model, PhysicalPosition start,

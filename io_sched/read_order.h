@@ -32,17 +32,11 @@ struct TapeStretch {
 TapeStretch stretch_from(const devices::DriveModel& model, devices::PhysicalPosition begin,
                          std::uint64_t size_bytes);
 
-struct PlanOptions {
-    ReadOrder order = ReadOrder::kAuto;
-    // How many locates kAuto may compute to improve the cheapest order. Deterministic, unlike time.
-    std::size_t improvement_max = 3'000'000;
-};
 // The indexes of `files`, which are in the order of arrival, in the order in which to read them
 // from `start`. Pure.
 std::vector<std::uint32_t> plan_reads(const devices::DriveModel& model,
                                       devices::PhysicalPosition start,
-                                      std::span<const TapeStretch> files,
-                                      const PlanOptions& options);
+                                      std::span<const TapeStretch> files, ReadOrder order);
 // The time that all locates of an order take, which is what plan_reads() makes small.
 Duration locate_total(const devices::DriveModel& model, devices::PhysicalPosition start,
                       std::span<const TapeStretch> files, std::span<const std::uint32_t> order);

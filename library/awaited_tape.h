@@ -16,7 +16,7 @@ namespace fopd::library {
 // scheduler is closed.
 class AwaitedTape final : JobRequest, core::CancelHook {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     struct Scheduler {
         core::Reactor& reactor;
         io_sched::MainScheduler& main;

@@ -69,7 +69,7 @@ struct OutgoingCopy {
 // Lives on the reactor of the stores.
 class OutgoingCopies {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     OutgoingCopies(objects::Stores& stores, const KnownMedia& media);
     OutgoingCopies(const OutgoingCopies&) = delete;
     OutgoingCopies& operator=(const OutgoingCopies&) = delete;

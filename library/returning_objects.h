@@ -37,7 +37,7 @@ public:
 // Lives on the reactor of the stores.
 class ReturningObjects {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     ReturningObjects(objects::Stores& stores, RoomMaker& room);
     ReturningObjects(const ReturningObjects&) = delete;
     ReturningObjects& operator=(const ReturningObjects&) = delete;

@@ -48,10 +48,10 @@ public:
     // Whether all objects of the disk have been counted.
     bool is_whole() const { return up_to_ == kAll; }
 
-    void has_come(store::Fid fid, PoolId pool) {
+    void note_added(store::Fid fid, PoolId pool) {
         if (fid <= up_to_) ++counts_[pool];
     }
-    void has_gone(store::Fid fid, PoolId pool) {
+    void note_removed(store::Fid fid, PoolId pool) {
         if (fid <= up_to_) --counts_[pool];
     }
     const Counts& get() const { return counts_; }
@@ -180,14 +180,14 @@ public:
     ChangedRanges& changed_ranges() { return changed_ranges_; }
     ObjectCount& objects() { return objects_; }
     // Call in the reactor turn in which the change that creates or removes the object begins.
-    void has_come(store::Fid fid, PoolId pool) {
-        objects_.has_come(fid, pool);
-        if (recount_ != nullptr) recount_->has_come(fid, pool);
+    void note_added(store::Fid fid, PoolId pool) {
+        objects_.note_added(fid, pool);
+        if (recount_ != nullptr) recount_->note_added(fid, pool);
     }
-    void has_gone(store::Fid fid, PoolId pool) {
+    void note_removed(store::Fid fid, PoolId pool) {
         changed_ranges_.forget(fid);
-        objects_.has_gone(fid, pool);
-        if (recount_ != nullptr) recount_->has_gone(fid, pool);
+        objects_.note_removed(fid, pool);
+        if (recount_ != nullptr) recount_->note_removed(fid, pool);
     }
     // A second count, by which a check verifies objects(). Null: no check is running.
     void set_recount(ObjectCount* recount) { recount_ = recount; }

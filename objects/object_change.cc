@@ -222,8 +222,8 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     in_flight_.done();
     for (const Charge& each : counted_) home_->use().add(*each.owner, each.amount);
     counted_.clear();
-    if (coming_) home_->has_come(coming_->fid, coming_->pool);
-    if (going_) home_->has_gone(going_->fid, going_->pool);
+    if (coming_) home_->note_added(coming_->fid, coming_->pool);
+    if (going_) home_->note_removed(going_->fid, going_->pool);
     if (home_->observer() != nullptr) {
         for (const store::Fid fid : changed_) home_->observer()->object_changed(fid);
     }

@@ -48,11 +48,11 @@ public:
     Result<store::DiskRange> allocate(std::uint32_t blocks);
     // Like allocate(); waits for blocks that are about to become free.
     Task<Result<store::DiskRange>> allocate(std::uint32_t blocks, core::WaitOptions wait);
-    // So many single blocks for a change that frees more than it takes: all or none, so that no
-    // change keeps some while it waits for others. REQUIRES: it has none yet.
+    // Allocates `count` single blocks for a change that frees more than it takes: all or none, so
+    // that no change keeps some while it waits for others. REQUIRES: the change has none yet.
     Task<Result<void>> allocate_to_free(std::uint32_t count, core::WaitOptions wait);
     std::span<const store::DiskRange> allocated() const { return allocated_; }
-    // Frees the first `ranges` of them. REQUIRES: no I/O on them is in flight.
+    // Frees the first `ranges` of the allocated ranges. REQUIRES: no I/O on them is in flight.
     void give_back_first(std::size_t ranges);
 
     // -- quota: all charges of a change are for one owner in one pool, in one scope --

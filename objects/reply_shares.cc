@@ -78,7 +78,7 @@ void ReplyShares::give_back(const store::ClientId& id) {
     leave_if_empty(client);
 }
 
-bool ReplyShares::is_to_tell(Instant now) {
+bool ReplyShares::should_log_refusal(Instant now) {
     if (has_told_ && now - told_at_ < kTellInterval) return false;
     has_told_ = true;
     told_at_ = now;

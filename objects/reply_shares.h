@@ -46,7 +46,7 @@ public:
     // The number of take() calls that failed.
     std::uint64_t refused_count() const { return refused_count_; }
     // Whether a refusal should be logged now; true at most once per interval.
-    bool is_to_tell(Instant now);
+    bool should_log_refusal(Instant now);
 
 private:
     struct Principal {

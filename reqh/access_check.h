@@ -17,7 +17,7 @@ namespace fopd::reqh {
 // mode, or by the rights that its token lends.
 class AccessCheck {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     AccessCheck(const RunningFop& fop, RefusalWords& words) : fop_(fop), words_(words) {}
 
     // The access that is needed to an object, and the rights that a token must lend for it.

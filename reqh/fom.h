@@ -141,8 +141,8 @@ public:
     FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
     const PhaseTimes& times() const { return times_; }
     Instant started_at() const { return started_at_; }
-    // Its class when it left the queue of the policy, and the rule of that class; empty: it is
-    // still queued, or no policy held it.
+    // The class of the fop when it left the queue of the policy, and the rule of that class. Empty:
+    // the fop is still queued, or no policy held it.
     const std::string& of_class() const { return of_class_; }
     const std::string& of_rule() const { return of_rule_; }
     void set_class(const lrs::ClassLabel& label) {

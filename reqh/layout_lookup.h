@@ -16,7 +16,7 @@ namespace fopd::reqh {
 // it is not available.
 class LayoutLookup {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     LayoutLookup(const RunningFop& fop, RefusalWords& words) : fop_(fop), words_(words) {}
 
     // The pool that the header names. kWrongPool: there is no such pool.

@@ -71,7 +71,7 @@ Granted<> RecordedReplies::take_room() {
     // A disk that accepts no changes refuses this one later, with its reason.
     if (!fop_.volume().serving() || room_.held()) return {};
     if (room_.take(shares, reply_key_.client, principal)) return {};
-    if (shares.is_to_tell(fop_.reactor().now())) {
+    if (shares.should_log_refusal(fop_.reactor().now())) {
         core::emit(fop_.stores().parts().events, core::Level::kWarn, "reqh.too_many_replies",
                    {{"device", fop_.home().device_name()},
                     {"slot", std::int64_t{fop_.home().slot()}},

@@ -31,7 +31,7 @@ public:
         const objects::QuotaAccount* account = nullptr;
         bool lacks_objects = false;  // Otherwise it lacks blocks.
     };
-    // Likewise.
+    // kQuota: the owner or pool of the account, its use, and the amount that was requested.
     Refusal over_quota(const FullAccount& full, objects::Amount wanted);
     // kCorrupt.
     Refusal block_damaged(store::Fid fid, std::uint64_t block);

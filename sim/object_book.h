@@ -94,7 +94,7 @@ public:
         bool overdue = false;      // The call missed its deadline.
         // The call lasted as long as calls are repeated while the node answers "try again".
         bool repeated_long = false;
-        // It began when are_tapes_excused(), are_cartridges_excused().
+        // What are_tapes_excused() and are_cartridges_excused() returned when the call began.
         bool tapes_excused = false;
         bool cartridges_excused = false;
     };

@@ -12,7 +12,7 @@ namespace fopd::store {
 // Counts the blocks of an object over several turns, a bounded number of extents in each.
 class BlockCounter {
 public:
-    // Both outlive it.
+    // Both arguments outlive this object.
     BlockCounter(core::Reactor& reactor, ObjectMap& map) : reactor_(reactor), map_(map) {}
 
     // Whether blocks in cleared ranges are counted.

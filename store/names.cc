@@ -32,6 +32,14 @@ struct NameShard::Walk {
     enum class Which : std::uint8_t { kAll, kOwners } which;
     NamePage page{};
 
+    // All claims of a kind.
+    static Walk all_of(NameKind kind, std::uint32_t count_max) {
+        return {.kind = kind,
+                .from = NameKey::first_of(kind),
+                .to = NameKey::last_of(kind),
+                .count_max = count_max,
+                .which = Which::kAll};
+    }
     bool wants(const StoredClaim& claim) const {
         if (which == Which::kAll || page.claims.empty()) return true;
         return claim.name.name != page.claims.back().name;
@@ -237,11 +245,7 @@ Task<Result<NamePage>> NameShard::list(Listing listing) {
 }
 
 Task<Result<NamePage>> NameShard::replaced(Replaced which) {
-    Walk all{.kind = NameKind::kOutranked,
-             .from = NameKey::first_of(NameKind::kOutranked),
-             .to = NameKey::last_of(NameKind::kOutranked),
-             .count_max = which.count_max,
-             .which = Walk::Which::kAll};
+    Walk all = Walk::all_of(NameKind::kOutranked, which.count_max);
     if (which.behind) {
         all.from = NameKey::behind(NameKey::claim(NameKind::kOutranked, *which.behind));
     }
@@ -403,11 +407,7 @@ Task<Result<std::uint64_t>> NameShard::known(devices::DiskId disk) {
 
 Task<Result<void>> NameShard::forget(Origin origin) {
     erase(NameKey::disk(origin.disk));
-    Walk all{.kind = NameKind::kClaim,
-             .from = NameKey::first_of(NameKind::kClaim),
-             .to = NameKey::last_of(NameKind::kClaim),
-             .count_max = kEntriesATurn,
-             .which = Walk::Which::kAll};
+    Walk all = Walk::all_of(NameKind::kClaim, kEntriesATurn);
     for (bool end = false; !end;) {
         all.page = {};
         const auto page = co_await walk(&all);
@@ -433,11 +433,7 @@ Task<Result<void>> NameShard::keep(Kept kept) {
 }
 
 Task<Result<NameSink::ClaimPage>> NameShard::claims(Slot slot, ClaimCursor from) {
-    Walk all{.kind = NameKind::kClaim,
-             .from = NameKey::first_of(NameKind::kClaim),
-             .to = NameKey::last_of(NameKind::kClaim),
-             .count_max = kEntriesATurn,
-             .which = Walk::Which::kAll};
+    Walk all = Walk::all_of(NameKind::kClaim, kEntriesATurn);
     if (from.behind) all.from = NameKey::behind(NameKey::claim(NameKind::kClaim, *from.behind));
     auto walked = co_await walk(&all);
     if (!walked) co_return std::unexpected(walked.error());

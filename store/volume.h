@@ -227,7 +227,7 @@ public:
     struct CopiesAdded {
         Receipt receipt{};
         std::uint32_t live = 0;
-        std::uint32_t dead = 0;  // Their objects have changed, or are gone.
+        std::uint32_t dead = 0;  // Copies whose objects have changed or were removed.
     };
     // Records copies of any objects, all in one commit, which is durable when it returns. A copy
     // replaces the one of the same object, offset and cartridge; the same copy again changes

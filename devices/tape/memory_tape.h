@@ -101,7 +101,8 @@ private:
     TapeLibraryImage& image_;
     MemoryTapeOptions options_;
     core::Random random_;
-    std::array<std::uint32_t, kTapeFaultCount> injected_{};  // So many operations ahead; 0: none.
+    std::array<std::uint32_t, kTapeFaultCount>
+        injected_{};  // The operation that each fault strikes, counted from the next as 1. 0: none.
     TapeDeck deck_;
     DriveTiming timing_;
     bool late_error_ = false;  // Writes are lost, and the error is not reported yet.

@@ -30,7 +30,7 @@ private:
     Result<ElementReport> read_part(std::uint8_t type, Ids ids, std::size_t size_max);
 
     ScsiPort& port_;
-    bool tells_drives_ = true;  // It has not refused to tell which drive is where.
+    bool tells_drives_ = true;  // False: it has refused to tell which drive is at which element.
 };
 
 }  // namespace fopd::devices

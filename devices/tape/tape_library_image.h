@@ -66,7 +66,8 @@ private:
 
     CartridgeInfo info_;
     std::vector<Record> records_;
-    std::uint64_t durable_ = 0;  // So many records survive a crash in any case.
+    std::uint64_t durable_ =
+        0;  // The number of records, from the first, that survive a crash in any case.
     // The durable records that writes have overwritten since the last sync.
     std::vector<Record> overwritten_;
     bool loads_ = true;

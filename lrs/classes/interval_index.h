@@ -14,7 +14,7 @@ namespace fopd::lrs {
 template <typename Value>
 class IntervalIndex {
 public:
-    // Both ends included.
+    // Adds a range. `low` and `high` belong to it.
     void add(const Value& low, const Value& high, std::uint32_t owner) {
         ends_.push_back({.at = {low, false}, .owner = owner, .is_start = true});
         ends_.push_back({.at = {high, true}, .owner = owner, .is_start = false});

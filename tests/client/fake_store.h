@@ -80,7 +80,7 @@ public:
         return found == now.names.end() ? nullptr : &now.objects.at(found->second);
     }
 
-    // What transfers go through.
+    // The buffers of transfers.
     static constexpr std::size_t kBufferCount = 32;
     static constexpr std::size_t kBufferBytes = 1U << 20;
     std::vector<std::byte> memory = std::vector<std::byte>(kBufferCount * kBufferBytes);
@@ -90,27 +90,27 @@ public:
     std::uint64_t incarnation = 1;
     std::vector<std::string> arrived;  // In this life.
     // Faults.
-    std::string ignored;        // The type of which none is run.
-    std::string without_reply;  // The type of which replies are never sent.
-    int try_again = 0;          // So many are told that.
+    std::string ignored;        // The type of fops that are not executed.
+    std::string without_reply;  // The type of fops that are never replied to.
+    int try_again = 0;          // The number of next fops that are answered try_again.
     bool changes_what_is_read = false;
     std::set<std::uint16_t> full;  // Slots.
     fop::Status when_full = fop::Status::kNoSpace;
-    int full_for = -1;                        // After so many refusals no slot is full any more.
-    std::optional<std::uint64_t> quota_left;  // None: a server that does not compare with it.
+    int full_for = -1;                        // No slot is full after this number of refusals.
+    std::optional<std::uint64_t> quota_left;  // None: the server does not compare with a quota.
     std::uint64_t quota_objects_left = 100;   // With quota_left.
-    int staging_full = 0;                     // So many changes of objects are told that.
-    std::set<std::uint16_t> missing;          // Likewise: what was done there is not known either.
-    // What is lost is not taken again that begins here.
+    int staging_full = 0;                     // The number of next changes answered so.
+    std::set<std::uint16_t> missing;          // Slots; replies on them are not known either.
+    // Offsets: a lost write that begins there is refused as lost when it is written again.
     std::set<std::uint64_t> overtaken;
     bool refuses_clients = false;    // From the next life on.
-    std::set<std::uint64_t> denied;  // Likewise: its writer may not write any more.
-    // Likewise, with this status.
+    std::set<std::uint64_t> denied;  // Offsets: the writer has lost its right.
+    // Offsets of lost writes that are refused with this status when they are written again.
     std::map<std::uint64_t, fop::Status> not_again;
-    std::set<std::uint64_t> told_late;    // The replies to writes that begin here take 50 ms.
-    std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
-    std::set<std::uint16_t> offline;      // Likewise: in the table only.
-    std::set<std::size_t> away;           // Localities: nobody gets a session there.
+    std::set<std::uint64_t> told_late;    // Offsets: replies to writes there take 50 ms.
+    std::set<std::uint16_t> written_off;  // Slots whose objects are lost.
+    std::set<std::uint16_t> offline;      // Slots that are missing in the table only.
+    std::set<std::size_t> away;           // Localities that open no session.
     bool begins_uploads_durably = true;
     // Objects whose bytes are on tape only, and how their recalls end, `recall_takes` later.
     std::map<fop::Fid, fop::RecallState> on_tape;

@@ -320,7 +320,8 @@ private:
         plan.clear();
         plan_age_.erase(medium);
         plan_age_[medium] = {age(medium), age_at_of_all(medium)};
-        for (const auto index : plan_reads(model, position_of_byte(model, from), files, {})) {
+        for (const auto index :
+             plan_reads(model, position_of_byte(model, from), files, ReadOrder::kAuto)) {
             plan.push_back(those[index]);
         }
         return plan.front();

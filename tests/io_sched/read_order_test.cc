@@ -41,7 +41,7 @@ std::vector<TapeStretch> uniform_files(core::Random& random, std::size_t count,
 double total_s(const DriveModel& truth, std::span<const TapeStretch> files, ReadOrder order,
                const DriveModel& believed = lto9()) {
     const PhysicalPosition start = devices::beginning_of(truth);
-    const auto planned = plan_reads(believed, start, files, {.order = order});
+    const auto planned = plan_reads(believed, start, files, order);
     return in_seconds(locate_total(truth, start, files, planned));
 }
 
@@ -55,7 +55,7 @@ TapeStretch file_at(std::uint32_t wrap, std::uint64_t part) {
 using Plan = std::vector<std::uint32_t>;
 
 Plan planned(std::span<const TapeStretch> files, ReadOrder order) {
-    return plan_reads(lto9(), devices::beginning_of(lto9()), files, {.order = order});
+    return plan_reads(lto9(), devices::beginning_of(lto9()), files, order);
 }
 
 // Of this thread, so that other programs on the machine do not count.
@@ -82,8 +82,7 @@ TEST_CASE("io_sched order: a scan begins in the direction of the wrap on which t
           "[io_sched]") {
     const std::vector files{file_at(0, 600), file_at(1, 700)};
 
-    const Plan order =
-        plan_reads(lto9(), file_at(3, 900).begin, files, {.order = ReadOrder::kScan});
+    const Plan order = plan_reads(lto9(), file_at(3, 900).begin, files, ReadOrder::kScan);
 
     CHECK(order == Plan{1, 0});
 }
@@ -120,11 +119,11 @@ TEST_CASE("io_sched order: every plan has each file once, and auto is above no f
         if (seed % 3 == 0) files[1] = files[0];
         CAPTURE(seed, count);
         const PhysicalPosition start = uniform_files(random, 1).front().end;
-        const Plan best = plan_reads(lto9(), start, files, {});
+        const Plan best = plan_reads(lto9(), start, files, ReadOrder::kAuto);
         const Duration least = locate_total(lto9(), start, files, best);
         for (const ReadOrder order :
              {ReadOrder::kArrival, ReadOrder::kLinear, ReadOrder::kScan, ReadOrder::kSltf}) {
-            Plan plan = plan_reads(lto9(), start, files, {.order = order});
+            Plan plan = plan_reads(lto9(), start, files, order);
             CHECK(least <= locate_total(lto9(), start, files, plan));
             std::ranges::sort(plan);
             Plan all(count);

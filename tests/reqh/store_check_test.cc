@@ -245,7 +245,7 @@ TEST_CASE("reqh store check: objects counted wrongly are found", "[reqh]") {
     StoreStage stage;
     stage.create("a");
     stage.run_for(5s);
-    stage.stores().find(kFirstSlot)->objects().has_come({}, objects::pool_id("fast"));
+    stage.stores().find(kFirstSlot)->objects().note_added({}, objects::pool_id("fast"));
 
     const objects::CheckStatus status = run_check(stage);
 

@@ -467,8 +467,8 @@ TEST_CASE("reqh tape pool: a check finds a pool's use that is counted wrongly", 
           "alice has 0 blocks and 1 objects in pool cold, and 3 and 1 are counted");
     home.use().put_back(owner, wrong, scope);
 
-    home.objects().has_come({}, objects::pool_id("cold"));
-    home.objects().has_gone({}, objects::pool_id("fast"));
+    home.objects().note_added({}, objects::pool_id("cold"));
+    home.objects().note_removed({}, objects::pool_id("fast"));
     const auto mixed_up = run_check(stage);
     REQUIRE(mixed_up.report.finding_count == 2);
     CHECK(std::ranges::any_of(mixed_up.report.findings, [](const auto& finding) {

@@ -1,7 +1,10 @@
 // Goal: the swarm of clients that share objects can fail. Method: a node with one of its rules left
 // out, by mutate.cmake, lives through it until a promise is broken.
 
-#include "tests/sim/shared_objects.h"
+#include <cstdint>
+
+#include "tests/catch.h"
+#include "tests/sim/swarm_worlds.h"
 
 using namespace fopd::sim::testing;
 
@@ -11,8 +14,7 @@ TEST_CASE("sim mutant: a promise is broken", "[sim]") {
     std::uint64_t seed = 0;
     while (kept && seed < kMutantSeeds) {
         ++seed;
-        ReplayedStage stage(seed, options_to_share(seed));
-        kept = share_objects(stage, seed);
+        kept = keeps_shared_objects(seed);
     }
     CAPTURE(seed);
     REQUIRE_FALSE(kept);

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "tests/sim/swarm_worlds.h"
+
 namespace fopd::sim::testing {
 
 namespace {
@@ -69,6 +71,11 @@ bool share_objects(ReplayedStage& stage, std::uint64_t seed) {
         if ((rounds == 1 || random.below(3) == 0) && !stage.settle()) return false;
     }
     return stage.end();
+}
+
+bool keeps_shared_objects(std::uint64_t seed) {
+    ReplayedStage stage(seed, options_to_share(seed));
+    return share_objects(stage, seed);
 }
 
 }  // namespace fopd::sim::testing

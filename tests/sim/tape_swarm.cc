@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/sim/swarm_worlds.h"
+
 namespace fopd::sim::testing {
 
 namespace {
@@ -164,6 +166,12 @@ bool live_with_tapes(ReplayedStage& stage, std::uint64_t seed) {
     }
     if (!stage.sync_tapes() || !stage.rest_tapes()) return false;
     return stage.end_and_check_tapes();
+}
+
+std::optional<std::string> broken_with_tapes(std::uint64_t seed) {
+    ReplayedStage stage(seed, options_with_tapes(seed));
+    if (live_with_tapes(stage, seed)) return std::nullopt;
+    return std::string(stage.broken_promise());
 }
 
 }  // namespace fopd::sim::testing
