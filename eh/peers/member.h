@@ -373,6 +373,9 @@ private:
     void want_view(const Peer& from, ViewNumber number, Instant now);
     void on_view_news(const Peer& from, const ViewNews& news, Instant now);
     void on_view_part(const Peer& from, const ViewPart& part, Instant now);
+    void hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
+                   Instant now);
+    std::optional<ViewDifference> news_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 

@@ -138,7 +138,7 @@ void Member::claim(Instant now) {
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
     if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);
-    adopt(record, std::nullopt, now);
+    adopt(record, news_of(*record), now);
 }
 
 void Member::use_record(const ViewHandle& record, Instant now) {
@@ -481,9 +481,7 @@ void Member::end_swap(Instant now) {
     swap_ = SwapKind::kNone;
     settle_at_ = kNever;
     const ViewHandle before = candidacy_ ? candidacy_->target : nullptr;
-    std::optional<ViewDifference> news;
-    if (seated_ && next->number() == view_number() + 1)
-        news = difference(view_->view(), next->view());
+    std::optional<ViewDifference> news = news_of(*next);
     if (duty_ && !next->find(self_.name)) {
         if (!next->empty()) tell_successor(*next, news);
         release_leavers(*next);

@@ -286,7 +286,7 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
     if (!seated_ || difference.base != view_number()) return want_view(from, number, now);
     auto next = apply(view_->view(), difference);
     if (!next) return drop(from);
-    adopt(share(*std::move(next)), difference, now);
+    hear_view(from, share(*std::move(next)), difference, now);
 }
 
 void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
@@ -313,7 +313,25 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     assembly_ = {};
     if (!view) return drop(from);
     normalise(view->carry);
-    adopt(share(*std::move(view)), std::nullopt, now);
+    hear_view(from, share(*std::move(view)), std::nullopt, now);
+}
+
+// Only the store makes a member root. One that believed a lie would be root of a view that the
+// store does not have: it could not change it, and would go on in it alone.
+void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
+                       Instant now) {
+    const bool is_own = !next->empty() && next->root().name == self_.name &&
+                        (next->root().incarnation == sent_incarnation() ||
+                         next->root().incarnation == incarnation_);
+    if (!is_own) return adopt(next, std::move(news), now);
+    if (!reaches_store()) return drop(from);
+    if (phase_ == Phase::kNone && !candidacy_) ask_store(ReadFor::kNews);
+}
+
+// How the next view follows from the one that this member is in; nothing if it is another view.
+std::optional<ViewDifference> Member::news_of(const CommittedView& next) const {
+    if (!seated_ || next.number() != view_number() + 1) return std::nullopt;
+    return difference(view_->view(), next.view());
 }
 
 void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {

@@ -3,6 +3,7 @@
 // told what nobody honest would tell it.
 
 #include <limits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -73,6 +74,48 @@ TEST_CASE("eh member: a root promises to take part in no view", "[eh]") {
         root.on_view_read(committed(view_of_three(is_true ? 2 : 1)), later);
         CHECK(root.view_number() == (is_true ? 2U : 1U));
     }
+}
+
+TEST_CASE("eh member: only the store makes a member root", "[eh]") {
+    const bool is_shared = GENERATE(true, false);
+    const bool in_parts = GENERATE(true, false);
+    const bool is_true = GENERATE(true, false);
+    CAPTURE(is_shared, in_parts, is_true);
+    const MemberOptions options = is_shared ? MemberOptions{} : with_static_root();
+    View next = view_of_three(2);
+    std::swap(next.roster[0], next.roster[1]);
+    Member member = seated(options, kOther, view_of_three(1));
+    if (in_parts) {
+        member.on_message(kRoot, as_member(2, 5, whole(next)), kNow);
+    } else {
+        const auto difference = eh::difference(view_of_three(1), next);
+        REQUIRE(difference.has_value());
+        member.on_message(kRoot, as_member(1, 5, ViewNews{.difference = *difference}), kNow);
+    }
+    CHECK(member.view_number() == 1);
+    CHECK_FALSE(member.is_root());
+    CHECK((Seen(member).find<ReadStore>() != nullptr) == is_shared);
+    CHECK(member.dropped() == (is_shared ? 0U : 1U));
+    if (!is_shared) return;
+
+    member.on_view_read(committed(is_true ? next : view_of_three(1)), kNow);
+    CHECK(member.is_root() == is_true);
+    CHECK(member.view_number() == (is_true ? 2U : 1U));
+}
+
+TEST_CASE("eh member: a root of one view is not made root of another by a message", "[eh]") {
+    const bool is_shared = GENERATE(true, false);
+    const MemberOptions options = is_shared ? MemberOptions{} : with_static_root();
+    Member root = seated(options, kRoot, view_of_three(1));
+    View lie = view_of_three(1'000'000);
+    lie.roster.resize(1);
+    root.on_message(kThird, as_member(lie.number, 5, whole(lie)), kNow);
+    CHECK(root.view_number() == 1);
+    CHECK(root.is_root());
+    REQUIRE(Seen(root).find<ReadStore>() != nullptr);
+    root.on_view_read(committed(view_of_three(1)), kNow);
+    CHECK(root.view_number() == 1);
+    CHECK(root.is_root());
 }
 
 TEST_CASE("eh member: a view that nobody has keeps no other view away for long", "[eh]") {
