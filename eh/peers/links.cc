@@ -285,10 +285,25 @@ void Links::send(const Peer& to, const Message& message) {
                   {"reason", address ? "too many members" : "this is not an address"}});
             return;
         }
+        make_room(to.name);
         found = links_.emplace(key, std::make_unique<Link>(*this, to, *address)).first;
         if (!armed()) reactor_.arm(*this, after(reactor_.now(), kSweep));
     }
     found->second->send(message);
+}
+
+// Of too many links to one name, the one that was used longest ago ends.
+void Links::make_room(const std::string& name) {
+    std::size_t count = 0;
+    auto oldest = links_.end();
+    for (auto each = links_.lower_bound({name, std::string()});
+         each != links_.end() && each->first.first == name; ++each) {
+        ++count;
+        const bool is_older =
+            oldest == links_.end() || each->second->last_sent() < oldest->second->last_sent();
+        if (is_older) oldest = each;
+    }
+    if (count >= kAddressesMax) end(std::move(links_.extract(oldest).mapped()));
 }
 
 void Links::use_keys(std::vector<fop::Key> keys) {

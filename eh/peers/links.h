@@ -74,9 +74,12 @@ private:
     // Limits the memory for links. Twice the members, because a member whose address has changed
     // has two links for a while.
     static constexpr std::size_t kLinksMax = 2 * kRosterMax;
+    // Of one name. A peer may say any number of addresses.
+    static constexpr std::size_t kAddressesMax = 4;
 
     static void on_time(core::Timer& timer);
     void close_idle();
+    void make_room(const std::string& name);
     void end(std::unique_ptr<Link> link);
     Task<void> close_ending(Link* link);
 

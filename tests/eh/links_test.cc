@@ -6,6 +6,7 @@
 #include "eh/peers/links.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -174,6 +175,30 @@ TEST_CASE("eh links: a member that has another address now has the problem of th
     stage.send_to(&away);
     CHECK(stage.links->problem_with(kPeer.name).starts_with(cannot_be_reached));
     CHECK(stage.links->problem_with("c") == "");
+}
+
+TEST_CASE("eh links: a name with many addresses has few links, and keeps the one in use", "[eh]") {
+    LinkStage stage;
+    stage.send();
+    stage.wait();
+    stage.answer();
+    stage.wait();
+    REQUIRE(stage.arrived() == 1);
+    for (int port = 1; port <= 50; ++port) {
+        const Peer elsewhere{.name = kPeer.name,
+                             .address = "mem://nowhere:" + std::to_string(port)};
+        stage.send_to(&elsewhere);
+        stage.send();
+        CHECK(stage.links->count() <= 4);
+    }
+    CHECK(stage.links->count() == 4);
+    stage.wait();
+    CHECK(stage.arrived() > 1);
+    CHECK(stage.opened() == 1);
+    // Other names have links of their own.
+    const Peer other{.name = "c", .address = "mem://nowhere:1"};
+    stage.send_to(&other);
+    CHECK(stage.links->count() == 5);
 }
 
 TEST_CASE("eh links: a member that takes no messages now has that problem, and is no warning",
