@@ -56,7 +56,9 @@ struct MemberOptions {
     Duration back_off_max = 30s;       // The longest pause between two attempts to join again.
     std::size_t expect = 1;            // The first epoch waits until there are so many members.
     Duration bootstrap_timeout = 30s;  // The longest wait for `expect` members.
-    std::int64_t block = 1 << 20;      // How many epoch numbers a root reserves at a time.
+    // How many epoch numbers a root reserves at a time. A quarter of them or more is left while the
+    // store is away.
+    std::int64_t block = 1 << 30;
     Quorum quorum = Quorum::kParticipants;
     // Daemons that should be members, as far as they are known; this one may be among them. In a
     // shared store that has no view, they are asked before one is made.

@@ -444,6 +444,12 @@ TEST_CASE("eh member: one that is in no view says so to who wants to join", "[eh
     CHECK(std::get<Redirect>(seen.sent<Redirect>(kThird.name)->message.body) == Redirect{});
 }
 
+TEST_CASE("eh member: a root has epoch numbers for a day without the store", "[eh]") {
+    // The policy epoch_groups begins so many with its default settings, while others are served.
+    constexpr std::int64_t kEpochsPerSecond = 1000;
+    CHECK(MemberOptions{}.block / 4 > kEpochsPerSecond * 86'400);
+}
+
 TEST_CASE("eh member: a root whose view is full answers who wants to join", "[eh]") {
     const MemberOptions options;
     View view = view_of_three(1);
