@@ -424,11 +424,14 @@ void Member::on_probed(const Result<ViewHandle>& read, Instant now) {
 }
 
 // Whether the store has less than this member is in: its view was removed, or an older one put back
-// in its place, perhaps with other views after it. Then it is as if the store failed.
+// in its place, perhaps with other views after it, or somebody has changed it. Then it is as if the
+// store failed.
 bool Member::lost_view(const ViewHandle& record) const {
     if (!seated_) return false;
     if (record == nullptr || record->number() < view_number()) return true;
-    return record->number() == view_number() && record->view().writer != view_->view().writer;
+    if (record->number() > view_number()) return false;
+    return record->view().writer != view_->view().writer ||
+           !record->find(self_.name, sent_incarnation());
 }
 
 void Member::note_lost_view(const ViewHandle& record) {

@@ -103,6 +103,24 @@ TEST_CASE("eh member: only the store makes a member root", "[eh]") {
     CHECK(member.view_number() == (is_true ? 2U : 1U));
 }
 
+TEST_CASE("eh member: a view that somebody has emptied in the store is a lost one", "[eh]") {
+    const MemberOptions options;
+    const bool is_empty = GENERATE(true, false);
+    CAPTURE(is_empty);
+    View stored = view_of_three(1);
+    if (is_empty) stored.roster.clear();
+    Member member = seated(options, kOther, view_of_three(1));
+    const Instant silent = kNow + options.root_silent;
+    member.on_time(silent);
+    REQUIRE(Seen(member).find<ReadStore>() != nullptr);
+    member.on_view_read(committed(stored), silent);
+    const Seen seen(member);
+    CHECK((seen.event(EventKind::kViewLost) != nullptr) == is_empty);
+    CHECK((seen.sent<Promise>(kThird.name) != nullptr) == !is_empty);
+    CHECK(seen.find<SwapStore>() == nullptr);
+    CHECK(member.is_seated());
+}
+
 TEST_CASE("eh member: a root of one view is not made root of another by a message", "[eh]") {
     const bool is_shared = GENERATE(true, false);
     const MemberOptions options = is_shared ? MemberOptions{} : with_static_root();
