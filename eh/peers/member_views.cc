@@ -320,6 +320,8 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
 // store does not have: it could not change it, and would go on in it alone.
 void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                        Instant now) {
+    // The only root makes all views.
+    if (!is_shared() && reaches_store()) return;
     const bool is_own = !next->empty() && next->root().name == self_.name &&
                         (next->root().incarnation == sent_incarnation() ||
                          next->root().incarnation == incarnation_);
