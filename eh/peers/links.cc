@@ -299,8 +299,8 @@ void Links::make_room(const std::string& name) {
     for (auto each = links_.lower_bound({name, std::string()});
          each != links_.end() && each->first.first == name; ++each) {
         ++count;
-        const bool is_older = oldest == links_.end() ||
-                              each->second->last_sent() < oldest->second->last_sent();
+        const bool is_older =
+            oldest == links_.end() || each->second->last_sent() < oldest->second->last_sent();
         if (is_older) oldest = each;
     }
     if (count >= kAddressesMax) end(std::move(links_.extract(oldest).mapped()));

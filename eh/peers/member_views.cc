@@ -320,8 +320,8 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     hear_view(from, share(*std::move(view)), std::nullopt, now);
 }
 
-// Only the store makes a member root. One that believed a lie would be root of a view that the store
-// does not have: it could not change it, and would go on in it alone.
+// Only the store makes a member root. One that believed a lie would be root of a view that the
+// store does not have: it could not change it, and would go on in it alone.
 void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                        Instant now) {
     // The only root makes all views.

@@ -220,7 +220,8 @@ TEST_CASE("eh links: a name with many addresses has few links, and keeps the one
     stage.wait();
     REQUIRE(stage.arrived() == 1);
     for (int port = 1; port <= 50; ++port) {
-        const Peer elsewhere{.name = kPeer.name, .address = "mem://nowhere:" + std::to_string(port)};
+        const Peer elsewhere{.name = kPeer.name,
+                             .address = "mem://nowhere:" + std::to_string(port)};
         stage.send_to(&elsewhere);
         stage.send();
         CHECK(stage.links->count() <= 4);

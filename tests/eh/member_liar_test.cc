@@ -30,9 +30,8 @@ MemberOptions with_static_root() {
 // A short view in one message.
 ViewPart whole(const View& view) {
     const std::vector<std::byte> bytes = encode_view(view);
-    return {.number = view.number,
-            .total = static_cast<std::uint32_t>(bytes.size()),
-            .bytes = bytes};
+    return {
+        .number = view.number, .total = static_cast<std::uint32_t>(bytes.size()), .bytes = bytes};
 }
 
 // Whether a root whose view is this one takes such a request to join up.
@@ -158,8 +157,7 @@ TEST_CASE("eh member: a view that nobody has keeps no other view away for long",
     ViewNews news{.difference{.base = kLast - 1, .rest = next}};
     news.difference.rest.roster.clear();
     news.difference.rest.number = kLast;
-    const ViewPart later_part{
-        .number = kLast, .offset = 1, .total = 9, .bytes{std::byte{1}}};
+    const ViewPart later_part{.number = kLast, .offset = 1, .total = 9, .bytes{std::byte{1}}};
     const ViewPart long_part{.number = kLast, .total = 1, .bytes{std::byte{1}, std::byte{1}}};
     // A member that is in no view does not heed the first one.
     const std::vector<Body> lies{Ready{.count = 1}, news, later_part, long_part};
@@ -204,10 +202,8 @@ TEST_CASE("eh member: the last of all numbers keeps nobody out of later epochs",
     REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
     member.on_message(kRoot, as_member(1, 5, Start{.epoch = kEpochMax, .count = 3}), kNow);
     REQUIRE(member.newest_epoch() == kEpochMax);
-    const Nack evicted{.number = 2,
-                       .is_excluded = true,
-                       .root = kRoot.name,
-                       .root_address = kRoot.address};
+    const Nack evicted{
+        .number = 2, .is_excluded = true, .root = kRoot.name, .root_address = kRoot.address};
     member.on_message(kRoot, {.view = 2, .round = 5, .incarnation = 5, .body = evicted}, kNow);
     REQUIRE_FALSE(member.is_seated());
 
@@ -276,8 +272,8 @@ TEST_CASE("eh member: one that has too high a number begins again behind the kno
     constexpr Incarnation kUnknownMost = (Incarnation{1} << 40) + (Incarnation{1} << 32);
     const MemberOptions options = with_static_root();
     const bool is_told = GENERATE(true, false);
-    Member member = is_told ? joining(options, kOther)
-                            : Member(options, kOther, Incarnation{1} << 50, kNow);
+    Member member =
+        is_told ? joining(options, kOther) : Member(options, kOther, Incarnation{1} << 50, kNow);
     if (is_told) {
         (void)member.take_effects();
         const Refuse lie{.reason = RefuseReason::kIncarnation, .incarnation = kUnknownMost};
