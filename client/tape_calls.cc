@@ -121,6 +121,39 @@ Task<Outcome<RecallQueue>> TapeCalls::recalls(Wait wait) {
     co_return queue;
 }
 
+Task<Outcome<std::vector<FormatInfo>>> TapeCalls::formats(Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    fabric::CallRequest asked = slots_.request(fop::Recalls{.formats = true}, wait);
+    asked.reply_into = payload;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto* const reply = body_of<fop::RecallsReply>(*answer);
+    if (reply == nullptr) co_return nonsense();
+    std::vector<FormatInfo> formats;
+    if (!reply->formats) co_return formats;
+    const auto entries = fop::read_formats(std::span(payload).first(answer->payload_bytes));
+    if (!entries) co_return nonsense();
+    for (const fop::FormatEntry& each : *entries) {
+        formats.push_back({.cartridge = std::string(each.cartridge),
+                           .pool = std::string(each.pool),
+                           .age = in_milliseconds(each.asked_ms),
+                           .is_running = each.state == fop::FormatEntry::State::kRunning});
+    }
+    co_return formats;
+}
+
+Task<Outcome<void>> TapeCalls::cancel_format(std::string barcode, Wait wait) {
+    const fop::MediumWork body{.name = barcode,
+                               .kind = fop::MediumWork::Kind::kFormat,
+                               .order = fop::MediumWork::Order::kEnd};
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    fabric::CallRequest asked = slots_.request(body, wait);
+    asked.reply_into = payload;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
 Task<Outcome<void>> TapeCalls::cancel(fop::Fid fid, Wait wait) {
     const auto answer =
         co_await slots_.ask_slot(fid.slot(), slots_.request(fop::RecallCancel{.fid = fid}, wait));

@@ -29,6 +29,14 @@ struct RecallQueue {
     std::uint64_t total = 0;  // Including those that the caller may not see.
 };
 
+// A format of a cartridge that has not ended, as the server lists it.
+struct FormatInfo {
+    std::string cartridge{};  // Its barcode.
+    std::string pool{};
+    Duration age{};  // Since it was asked for.
+    bool is_running = false;
+};
+
 // A copy of bytes of an object on a cartridge.
 struct CopyInfo {
     std::string cartridge{};   // Its barcode, or the number in its label.
@@ -119,6 +127,11 @@ public:
     // The copies of the object on cartridges; empty if the server is too old to have tapes.
     Task<Outcome<ObjectCopies>> copies(fop::Fid fid, Wait wait);
     Task<Outcome<RecallQueue>> recalls(Wait wait);
+    // The formats that wait for a drive or have begun, the oldest first; empty if the server is too
+    // old to list them.
+    Task<Outcome<std::vector<FormatInfo>>> formats(Wait wait);
+    // Gives up the formats of a cartridge that wait for a drive.
+    Task<Outcome<void>> cancel_format(std::string barcode, Wait wait);
     // How many calls of this client wait for tape now, and how long that may take. Only updated
     // after report_waiting(), which costs the server an answer every few seconds.
     const Slots::TapeWait& waiting() const { return slots_.tape_wait(); }

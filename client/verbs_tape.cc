@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -114,13 +115,36 @@ nlohmann::ordered_json tape_json(const RecallInfo& info) {
             {"expected_s", expected}};
 }
 
+// The tickets of formats; no object has such a number.
+constexpr std::string_view kFormatTicket = "format:";
+
+nlohmann::ordered_json tape_json(const FormatInfo& info) {
+    return {{"ticket", std::string(kFormatTicket) + info.cartridge},
+            {"medium", info.cartridge},
+            {"pool", info.pool},
+            {"state", info.is_running ? "running" : "waiting"},
+            {"age_s", in_seconds(info.age)}};
+}
+
 Task<int> show_queue(ObjectRun* run) {
     const auto found = co_await run->objects.tape().recalls(run->wait());
     if (!found) co_return run->complain_about(found.error());
+    const auto formats = co_await run->objects.tape().formats(run->wait());
+    if (!formats) co_return run->complain_about(formats.error());
+    nlohmann::ordered_json labelled = nlohmann::ordered_json::array();
+    for (const FormatInfo& each : *formats) labelled.push_back(tape_json(each));
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const RecallInfo& each : found->recalls) list.push_back(tape_json(each));
-    const nlohmann::ordered_json all{{"total", found->total}, {"recalls", list}};
-    const auto page = [&] {
+    const nlohmann::ordered_json all{
+        {"total", found->total}, {"recalls", list}, {"formats", labelled}};
+    const auto page_of_formats = [&] {
+        return table(labelled, {{"FORMAT OF", "medium"},
+                                {"POOL", "pool"},
+                                {"STATE", "state"},
+                                {"AGE", "age_s", span_shown},
+                                {"TICKET", "ticket"}});
+    };
+    const auto page_of_recalls = [&] {
         return table(list, {{"PLACE", "place"},
                             {"NAME", "name"},
                             {"SIZE", "size", size_shown},
@@ -134,11 +158,24 @@ Task<int> show_queue(ObjectRun* run) {
                              }},
                             {"TICKET", "ticket", &shown, Column::Kind::kWide}});
     };
+    const auto page = [&] {
+        if (labelled.empty()) return page_of_recalls();
+        if (list.empty()) return page_of_formats();
+        return page_of_recalls() + "\n" + page_of_formats();
+    };
     co_return show(run->call, dumped(all), page);
 }
 
-// Cancels the recall of an object, which is given by its name or by the ticket of the recall.
+// Cancels the recall of an object, which is given by its name or by the ticket of the recall, or a
+// format, which is given by its ticket.
 Task<Outcome<nlohmann::ordered_json>> cancel_one(ObjectRun* run, std::string word) {
+    if (word.starts_with(kFormatTicket)) {
+        std::string barcode = word.substr(kFormatTicket.size());
+        const auto given_up =
+            co_await run->objects.tape().cancel_format(std::move(barcode), run->wait());
+        if (!given_up) co_return std::unexpected(given_up.error());
+        co_return nlohmann::ordered_json{{"name", word}, {"ticket", word}};
+    }
     auto ticket = parse_fid(word);
     if (!ticket) {
         std::string name = word;
@@ -343,7 +380,7 @@ void declare_stage(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_cancel(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option("name", arguments.names, "The objects' names, or the tickets that queue shows")
+    app.add_option("name", arguments.names, "The objects' names, or tickets, as queue shows them")
         ->required();
 }
 void declare_medium(CLI::App& app, VerbArguments& arguments) {
@@ -383,10 +420,10 @@ constexpr std::array kTapeVerbs{
          run_tape_verb<&stage_all>},
     Verb{"release", "Free the disk space of objects that are on tape", "release 2026/results.tar",
          kTimeoutDefault, declare_tape_names, run_tape_verb<&release_all>},
-    Verb{"queue", "List the objects that are being recalled from tape", "queue", kTimeoutDefault,
-         nullptr, run_tape_verb<&show_queue>},
-    Verb{"cancel", "Cancel the recalls of objects from tape", "cancel 2026/results.tar",
-         kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_all>},
+    Verb{"queue", "List the recalls from tape, and the formats of cartridges", "queue",
+         kTimeoutDefault, nullptr, run_tape_verb<&show_queue>},
+    Verb{"cancel", "Cancel recalls from tape, and formats that wait for a drive",
+         "cancel 2026/results.tar", kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_all>},
     Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,
          run_tape_verb<&show_media>},
     Verb{"drives", "List the drives of the tape library", "drives", kTimeoutDefault, nullptr,

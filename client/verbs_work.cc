@@ -89,6 +89,7 @@ Titles titles_of(Kind kind) {
         case Kind::kRepack: return {.work = "REPACK", .bytes = "MOVED"};
         case Kind::kScrub: return {.work = "SCRUB", .bytes = "READ"};
         case Kind::kRescue: return {.work = "RESCUE", .bytes = "RESCUED"};
+        case Kind::kFormat: break;  // It is no work of these verbs.
     }
     return {};
 }

@@ -421,12 +421,15 @@ struct ReleaseReply {
 };
 
 // The recalls of the node in the order in which they are expected to end, as RecallEntry in the
-// payload: at most as many as fit.
+// payload: at most as many as fit. Or the formats of cartridges that have not ended, the oldest
+// first, as FormatEntry.
 struct Recalls {
+    bool formats = false;
     bool operator==(const Recalls&) const = default;
 };
 struct RecallsReply {
     std::uint64_t total = 0;  // How many there are.
+    bool formats = false;     // The payload lists formats; an older server lists recalls.
     bool operator==(const RecallsReply&) const = default;
 };
 
@@ -539,6 +542,8 @@ struct MediumWork {
         kRepack = 1,  // Its live copies are moved to other cartridges.
         kScrub = 2,   // Its live copies are read and compared.
         kRescue = 3,  // Objects are made of the copies of another node, which was lost.
+        // Only to end: formats of the cartridge that wait for a drive are given up.
+        kFormat = 4,
     };
     enum class Order : std::uint8_t { kShow = 0, kBegin = 1, kEnd = 2 };
 

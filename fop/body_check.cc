@@ -246,9 +246,11 @@ Result<void> check(const ImportMedia& wish, PayloadBytes /*payload*/) {
 
 Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
     const bool is_known =
-        work.kind >= MediumWork::Kind::kRepack && work.kind <= MediumWork::Kind::kRescue;
+        work.kind >= MediumWork::Kind::kRepack && work.kind <= MediumWork::Kind::kFormat;
     if (!is_known) return invalid("an unknown kind of work");
     if (work.order > MediumWork::Order::kEnd) return invalid("an unknown order");
+    if (work.kind == MediumWork::Kind::kFormat && work.order != MediumWork::Order::kEnd)
+        return invalid("a format can only be ended here");
     return check_barcode(work.name);
 }
 

@@ -209,6 +209,10 @@ bool read(const wire::RecallCancelRequest& from, RecallCancel& to) {
 bool read(const wire::CopiesRequest& from, Copies& to) {
     return read(from.fid(), to.fid);
 }
+bool read(const wire::RecallsRequest& from, Recalls& to) {
+    to.formats = from.formats();
+    return true;
+}
 bool read(const wire::MediaRequest& from, Media& to) {
     return read(from.cursor(), to.cursor);
 }
@@ -309,6 +313,7 @@ bool read(const wire::StageReply& from, StageReply& to) {
 }
 bool read(const wire::RecallsReply& from, RecallsReply& to) {
     to.total = from.total();
+    to.formats = from.formats();
     return true;
 }
 bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {

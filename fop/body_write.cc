@@ -196,8 +196,8 @@ Written write(FlatBuilder& builder, const Release& release) {
     const wire::Fid fid = to_wire(release.fid);
     return wire::CreateReleaseRequest(builder, &fid).Union();
 }
-Written write(FlatBuilder& builder, const Recalls&) {
-    return wire::CreateRecallsRequest(builder).Union();
+Written write(FlatBuilder& builder, const Recalls& recalls) {
+    return wire::CreateRecallsRequest(builder, recalls.formats).Union();
 }
 Written write(FlatBuilder& builder, const Copies& copies) {
     const wire::Fid fid = to_wire(copies.fid);
@@ -350,7 +350,7 @@ Written write(FlatBuilder& builder, const ReleaseReply&) {
     return wire::CreateReleaseReply(builder).Union();
 }
 Written write(FlatBuilder& builder, const RecallsReply& recalls) {
-    return wire::CreateRecallsReply(builder, recalls.total).Union();
+    return wire::CreateRecallsReply(builder, recalls.total, recalls.formats).Union();
 }
 Written write(FlatBuilder& builder, const CopiesReply& copies) {
     return wire::CreateCopiesReply(builder, copies.total, copies.on_disk, copies.pinned_until_s)

@@ -16,6 +16,7 @@ constexpr std::size_t kSlotFixedBytes = 16;
 constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
 constexpr std::size_t kRecallFixedBytes = 56;
+constexpr std::size_t kFormatFixedBytes = 13;
 constexpr std::size_t kCopyFixedBytes = 36;
 constexpr std::size_t kMediumFixedBytes = 88;
 constexpr std::size_t kFailedCopyFixedBytes = 24;
@@ -107,6 +108,25 @@ bool take_entry(ByteReader& reader, RecallEntry& entry) {
     entry.requester = take_text(reader);
     return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax && is_name(entry.requester) &&
            (entry.name.empty() || check_object_name(entry.name).has_value());
+}
+
+FormatEntry::State format_state(std::uint8_t number) {
+    switch (number) {
+        case static_cast<std::uint8_t>(FormatEntry::State::kWaiting):
+            return FormatEntry::State::kWaiting;
+        case static_cast<std::uint8_t>(FormatEntry::State::kRunning):
+            return FormatEntry::State::kRunning;
+        default: return FormatEntry::State::kOther;
+    }
+}
+
+bool take_entry(ByteReader& reader, FormatEntry& entry) {
+    entry.asked_ms = reader.number<std::uint64_t>();
+    entry.state = format_state(reader.number<std::uint8_t>());
+    entry.cartridge = take_text(reader);
+    entry.pool = take_text(reader);
+    return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax &&
+           is_name(entry.pool);
 }
 
 bool take_entry(ByteReader& reader, CopyEntry& entry) {
@@ -214,6 +234,18 @@ bool ListingWriter::add(const RecallEntry& entry) {
     return true;
 }
 
+bool ListingWriter::add(const FormatEntry& entry) {
+    const std::size_t texts = entry.cartridge.size() + entry.pool.size();
+    if (into_.size() - size_ < kFormatFixedBytes + texts) return false;
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.asked_ms);
+    writer.number(static_cast<std::uint8_t>(entry.state));
+    put_text(writer, entry.cartridge);
+    put_text(writer, entry.pool);
+    size_ += writer.size();
+    return true;
+}
+
 bool ListingWriter::add(const CopyEntry& entry) {
     const std::size_t texts = entry.cartridge.size() + entry.state.size();
     if (into_.size() - size_ < kCopyFixedBytes + texts) return false;
@@ -266,6 +298,9 @@ Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload) 
 }
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload) {
     return read_all<RecallEntry>(payload);
+}
+Result<std::vector<FormatEntry>> read_formats(std::span<const std::byte> payload) {
+    return read_all<FormatEntry>(payload);
 }
 Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload) {
     return read_all<CopyEntry>(payload);

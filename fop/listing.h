@@ -95,6 +95,21 @@ struct RecallEntry {
     friend bool operator==(const RecallEntry&, const RecallEntry&) = default;
 };
 
+// A format of a cartridge that has not ended.
+struct FormatEntry {
+    enum class State : std::uint8_t {
+        kWaiting = 1,  // For a drive; it can be cancelled.
+        kRunning = 2,
+        kOther = 255,  // When reading: a state that this reader does not know.
+    };
+
+    std::uint64_t asked_ms = 0;  // How long ago it was asked for.
+    State state = State::kWaiting;
+    std::string_view cartridge{};  // Its barcode.
+    std::string_view pool{};       // For which it gets a label.
+    friend bool operator==(const FormatEntry&, const FormatEntry&) = default;
+};
+
 // A copy of bytes of an object on a cartridge.
 struct CopyEntry {
     std::uint64_t offset = 0;  // In the object.
@@ -150,6 +165,7 @@ public:
     bool add(const PoolEntry& entry);
     bool add(const QuotaEntry& entry);
     bool add(const RecallEntry& entry);
+    bool add(const FormatEntry& entry);
     bool add(const CopyEntry& entry);
     bool add(const MediumEntry& entry);
     bool add(const FailedCopyEntry& entry);
@@ -166,6 +182,7 @@ Result<std::vector<ListedSlot>> read_slots(std::span<const std::byte> payload);
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload);
 Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload);
+Result<std::vector<FormatEntry>> read_formats(std::span<const std::byte> payload);
 Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload);
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload);
 Result<std::vector<FailedCopyEntry>> read_failed_copies(std::span<const std::byte> payload);

@@ -312,7 +312,9 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
 Task<Result<void>> DriveUnit::give_back(std::optional<CartridgeId> id) {
     const std::string serial(parts_.drive.serial());
     const auto away = co_await parts_.robot.put_away(serial);
-    if (away || is_down()) co_return away;
+    const devices::LibraryElement* const element = parts_.robot.drive_element(serial);
+    const bool is_empty = element == nullptr || !element->full;
+    if (away || is_empty || is_down()) co_return away;
     // Nobody else asks the drive meanwhile.
     parts_.robot.note_used(serial);
     const auto unloaded = co_await parts_.drive.unload();

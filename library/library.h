@@ -32,6 +32,14 @@ struct DriveRow {
     std::uint64_t mounts = 0;   // Since the node was started.
 };
 
+// A format of a cartridge that has not ended, as lists show it.
+struct FormatRow {
+    std::string barcode;
+    std::string pool;
+    Instant asked_at{};
+    bool has_begun = false;  // It does not wait for a drive any more.
+};
+
 // The faults of a library.
 struct LibraryCondition {
     std::string name{};
@@ -119,6 +127,11 @@ public:
         core::CancelSource* cancel = nullptr;
     };
     virtual Task<MediaOutcome> format(FormatWish wish) = 0;
+    // The formats that wait for a drive or have begun, the oldest first.
+    virtual std::vector<FormatRow> formats() const = 0;
+    // Gives up the formats of a cartridge that wait for a drive. kNoSuchMedium: there are none.
+    // kRefused: one has begun, and is finished.
+    virtual Task<MediaOutcome> cancel_format(std::string barcode) = 0;
     // Brings a cartridge to an idle drive, and loads it.
     struct LoadWish {
         std::string barcode;

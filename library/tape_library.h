@@ -95,6 +95,8 @@ public:
     std::vector<DriveRow> drives() const override;
     std::optional<std::string> why_not_open() const override;
     Task<MediaOutcome> format(FormatWish wish) override;
+    std::vector<FormatRow> formats() const override;
+    Task<MediaOutcome> cancel_format(std::string barcode) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
     Task<MediaOutcome> export_medium(ExportWish wish) override;
@@ -117,6 +119,7 @@ private:
     static constexpr std::uint64_t kFailuresMax = 4;
 
     class FormatJob;
+    class QueuedFormat;
     class Handling;
     struct Unit {
         std::unique_ptr<MeasuredDrive> measured;
@@ -396,6 +399,7 @@ private:
     std::vector<std::vector<StagedObjects::Group>> groups_;       // By locality.
     std::vector<std::vector<StagedObjects::Uncopied>> uncopied_;  // By locality.
     std::vector<WaitingBatch*> waiting_batches_;
+    std::vector<QueuedFormat*> formats_;  // The oldest first.
     // Drives that are not used any more, after unload_all().
     std::vector<std::unique_ptr<Handling>> resting_;
     std::set<StagedObjects::GroupKey> writing_;

@@ -262,6 +262,38 @@ private:
     MediaOutcome outcome_;
 };
 
+// A format whose request is in progress.
+class TapeLibrary::QueuedFormat {
+public:
+    // All but the row outlive it.
+    QueuedFormat(TapeLibrary& library, FormatRow row, const AwaitedTape& request,
+                 core::CancelSource& cancel)
+        : library_(library), row_(std::move(row)), request_(request), cancel_(cancel) {
+        library_.formats_.push_back(this);
+    }
+    ~QueuedFormat() { std::erase(library_.formats_, this); }
+    QueuedFormat(const QueuedFormat&) = delete;
+    QueuedFormat& operator=(const QueuedFormat&) = delete;
+
+    FormatRow row() const {
+        FormatRow shown = row_;
+        shown.has_begun = !request_.waiting();
+        return shown;
+    }
+    bool is_cancelled() const { return is_cancelled_; }
+    void cancel() {
+        is_cancelled_ = true;
+        cancel_.cancel();
+    }
+
+private:
+    TapeLibrary& library_;
+    const FormatRow row_;
+    const AwaitedTape& request_;
+    core::CancelSource& cancel_;
+    bool is_cancelled_ = false;
+};
+
 const Cartridge* TapeLibrary::known_cartridge(std::string_view barcode) const {
     return is_ready_ ? shelf_->table().find(barcode) : nullptr;
 }
@@ -290,26 +322,54 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     if (are_all_drives_down()) {
         co_return outcome(Kind::kRefused, "all drives are down");
     }
-    core::CancelSource nobody;
-    core::CancelSource& cancel = wish.cancel == nullptr ? nobody : *wish.cancel;
+    core::CancelSource cancel;
     CancelsBoth stopped(stop_, cancel);
+    std::optional<CancelsBoth> given_up;
+    if (wish.cancel != nullptr) given_up.emplace(*wish.cancel, cancel);
+    const std::string pool_name = wish.pool;
     FormatJob job(*this, std::move(wish));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{
         .type = io_sched::IoType::kFormat, .pool = pool->id, .cancel = &cancel};
     std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{id}}};
     AwaitedTape request(scheduler, job, options, std::move(where));
+    FormatRow row{.barcode = cartridge.barcode, .pool = pool_name};
+    row.asked_at = parts_.reactor.now();
+    QueuedFormat queued(*this, std::move(row), request, cancel);
     const auto formatted = co_await request;
     show_drives();
     ring();
     if (job.outcome().kind != Kind::kDone) co_return job.outcome();
     const bool is_given_up = !formatted && formatted.error().code == Errc::kCancelled;
     if (is_given_up && !stopping_) {
-        co_return outcome(Kind::kFailed, "cartridge " + cartridge.barcode +
-                                             " is not formatted: the request was given up while "
-                                             "it waited for a drive");
+        const std::string what =
+            queued.is_cancelled() ? "it was cancelled" : "the request was given up";
+        co_return outcome(Kind::kFailed, "cartridge " + cartridge.barcode + " is not formatted: " +
+                                             what + " while it waited for a drive");
     }
     co_return outcome(formatted);
+}
+
+std::vector<FormatRow> TapeLibrary::formats() const {
+    std::vector<FormatRow> rows;
+    for (const QueuedFormat* const each : formats_) rows.push_back(each->row());
+    return rows;
+}
+
+Task<MediaOutcome> TapeLibrary::cancel_format(std::string barcode) {
+    bool has_begun = false;
+    bool is_cancelled = false;
+    for (QueuedFormat* const each : std::vector(formats_)) {
+        const FormatRow row = each->row();
+        if (row.barcode != barcode) continue;
+        has_begun = has_begun || row.has_begun;
+        is_cancelled = is_cancelled || !row.has_begun;
+        if (!row.has_begun) each->cancel();
+    }
+    if (is_cancelled) co_return MediaOutcome{};
+    const std::string which = "cartridge " + barcode;
+    if (!has_begun) co_return outcome(Kind::kNoSuchMedium, "no format of " + which + " waits");
+    co_return outcome(Kind::kRefused, "the format of " + which + " has begun, and is finished");
 }
 
 Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatForce force) {

@@ -27,6 +27,7 @@ std::string_view to_string(fop::MediumWork::Kind kind) {
         case fop::MediumWork::Kind::kRepack: return "repack";
         case fop::MediumWork::Kind::kScrub: return "scrub";
         case fop::MediumWork::Kind::kRescue: return "rescue";
+        case fop::MediumWork::Kind::kFormat: return "format";
     }
     return "";
 }

@@ -396,15 +396,50 @@ void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallLis
     }
 }
 
+struct FormatList {
+    std::vector<library::FormatRow> formats;
+    Instant now{};  // At the library's locality.
+};
+
+Task<FormatList> list_formats(library::LibraryService* service, core::Reactor* reactor) {
+    FormatList list{.formats = service->formats(), .now = reactor->now()};
+    co_return list;
+}
+
+Task<fop::Reply> show_formats(Operation* operation, const library::LibraryDoor* door) {
+    auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return list_formats(&service, door->reactor);
+    };
+    const auto listed = co_await run_at_library<FormatList>(operation, door, &job);
+    if (!listed) co_return operation->refuse(listed.error());
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
+    for (const library::FormatRow& each : listed->formats) {
+        using State = fop::FormatEntry::State;
+        const bool fits =
+            writer.add(fop::FormatEntry{.asked_ms = milliseconds(listed->now - each.asked_at),
+                                        .state = each.has_begun ? State::kRunning : State::kWaiting,
+                                        .cartridge = each.barcode,
+                                        .pool = each.pool});
+        if (!fits) break;
+    }
+    co_return fop::Reply{
+        .payload = writer.written(),
+        .body = fop::RecallsReply{.total = listed->formats.size(), .formats = true}};
+}
+
 }  // namespace
 
 Task<fop::Reply> run_recalls(Operation* operation) {
     operation->enter(Phase::kExecute);
+    const bool wants_formats = operation->body<fop::Recalls>().formats;
     const library::LibraryDoor* const door = door_of(*operation);
-    if (door == nullptr) co_return fop::Reply{.body = fop::RecallsReply{}};
+    if (door == nullptr) {
+        co_return fop::Reply{.body = fop::RecallsReply{.formats = wants_formats}};
+    }
     // The library learns of the recalls when it is open; until then the list would be empty.
     const auto open = co_await check_open(operation, door, Opening::kRefused);
     if (!open) co_return operation->refuse(open.error());
+    if (wants_formats) co_return co_await show_formats(operation, door);
     auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return list_recalls(&service, door->reactor);
     };

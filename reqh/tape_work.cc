@@ -37,6 +37,7 @@ Task<library::MediaOutcome> begin(library::LibraryService* service, const WorkOr
         case fop::MediumWork::Kind::kScrub: return service->scrub(order.barcode);
         case fop::MediumWork::Kind::kRescue:
             return service->rescue({.barcode = order.barcode, .pool = order.pool});
+        case fop::MediumWork::Kind::kFormat: break;  // Refused by the check of the body.
     }
     return nothing_done();
 }
@@ -46,6 +47,7 @@ Task<library::MediaOutcome> end(library::LibraryService* service, const WorkOrde
         case fop::MediumWork::Kind::kRepack: return service->cancel_repack(order.barcode);
         case fop::MediumWork::Kind::kScrub: return service->cancel_scrub(order.barcode);
         case fop::MediumWork::Kind::kRescue: return service->cancel_rescue(order.barcode);
+        case fop::MediumWork::Kind::kFormat: return service->cancel_format(order.barcode);
     }
     return nothing_done();
 }
@@ -65,6 +67,7 @@ std::optional<library::MediumWork> work_of(const library::LibraryService& servic
         case fop::MediumWork::Kind::kRepack: return service.repack_work(order.barcode);
         case fop::MediumWork::Kind::kScrub: return service.scrub_work(order.barcode);
         case fop::MediumWork::Kind::kRescue: return service.rescue_work(order.barcode);
+        case fop::MediumWork::Kind::kFormat: break;
     }
     return std::nullopt;
 }

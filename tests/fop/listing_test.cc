@@ -31,6 +31,14 @@ TEST_CASE("fop listing: entries of each kind come back", "[fop]") {
     for (const PoolEntry& each : pools) REQUIRE(room.add(each));
     REQUIRE(*read_pools(room.written()) == pools);
 
+    const std::vector<FormatEntry> formats{
+        {.asked_ms = 1, .cartridge = "A00001L9", .pool = "cold"},
+        {.state = FormatEntry::State::kRunning, .cartridge = "A00002L9", .pool = "cold"}};
+    ListingWriter labels(payload);
+    for (const FormatEntry& each : formats) REQUIRE(labels.add(each));
+    REQUIRE(*read_formats(labels.written()) == formats);
+    REQUIRE_FALSE(read_formats(labels.written().first(20)).has_value());
+
     REQUIRE(read_list({})->empty());
 }
 

@@ -45,6 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     reread(payload, &read_pools);
     reread(payload, &read_quotas);
     reread(payload, &read_recalls);
+    reread(payload, &read_formats);
     reread(payload, &read_media);
     reread(payload, &read_copies);
     reread(payload, &read_failed_copies);

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/cancel.h"
 #include "core/gate.h"
@@ -239,6 +240,48 @@ TEST_CASE("library: a format that waits for a drive can be given up", "[library]
     Asked again(stage, stage.library().format({.barcode = blank, .pool = "cold"}));
     CHECK(again.end().kind == Kind::kDone);
     CHECK(cartridge(stage, blank).generation == 1);
+    stage.stop();
+}
+
+TEST_CASE("library: a format is listed until it ends, and cancelled while it waits for a drive",
+          "[library]") {
+    TapeStage stage({.drives = 1});
+    stage.run_for(1min);
+    const std::string first = "V00000L9";
+    const std::string second = "V00001L9";
+    CHECK(stage.library().formats().empty());
+    stage.drive(0).faults().slow_ppm = 1'000'000;
+    stage.drive(0).faults().slow_delay = 10min;
+    Asked running(stage, stage.library().format({.barcode = first, .pool = "cold"}));
+    stage.run_for(1min);
+    Asked waiting(stage, stage.library().format({.barcode = second, .pool = "cold"}));
+    stage.run_for(1min);
+
+    const std::vector<FormatRow> rows = stage.library().formats();
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].barcode == first);
+    CHECK(rows[0].has_begun);
+    CHECK(rows[1].barcode == second);
+    CHECK(rows[1].pool == "cold");
+    CHECK_FALSE(rows[1].has_begun);
+    CHECK(rows[1].asked_at > rows[0].asked_at);
+
+    const MediaOutcome begun = stage.at(0, stage.library().cancel_format(first));
+    CHECK(begun.kind == Kind::kRefused);
+    CHECK(begun.words == "the format of cartridge " + first + " has begun, and is finished");
+    CHECK(stage.at(0, stage.library().cancel_format("V00002L9")).kind == Kind::kNoSuchMedium);
+    CHECK(stage.at(0, stage.library().cancel_format(second)).kind == Kind::kDone);
+    const MediaOutcome cancelled = waiting.end();
+    CHECK(cancelled.kind == Kind::kFailed);
+    CHECK(cancelled.words == "cartridge " + second +
+                                 " is not formatted: it was cancelled while it waited for a drive");
+    CHECK(stage.library().formats().size() == 1);
+
+    stage.drive(0).faults().slow_ppm = 0;
+    CHECK(running.end().kind == Kind::kDone);
+    CHECK(stage.library().formats().empty());
+    CHECK(cartridge(stage, first).generation == 1);
+    CHECK(cartridge(stage, second).generation == 0);
     stage.stop();
 }
 

@@ -21,7 +21,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 # What they print is not JSON, or nothing at all.
 VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log, and what a test of its own sees.
-NOT_SEEN_HERE = re.compile(r"`epoch force`|`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`repack` failed\[\]|"
+NOT_SEEN_HERE = re.compile(r"`epoch force`|`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`queue` formats\[\]|`repack` failed\[\]|"
                            r"`rescue` rescues\[\]\.failed\[\]|"
                            r"`scrub --medium`, `scrub --pool` scrubs\[\]\.failed\[\]")
 
@@ -329,7 +329,7 @@ class JsonTest(StorageTestCase):
         self.assertEqual(self.printed("stage", "on-tape", *cold)["staged"][0]["state"], "waiting")
         self.printed("queue")
         self.printed("get", "on-tape", self.directory / "on-tape", *cold)
-        self.assertEqual(self.printed("queue"), {"total": 0, "recalls": []})
+        self.assertEqual(self.printed("queue"), {"total": 0, "recalls": [], "formats": []})
         self.cancel_a_recall(cold)
         media = self.printed("media")["media"]
         used = next(each["name"] for each in media if each["files"] > 0)

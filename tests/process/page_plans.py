@@ -247,6 +247,7 @@ MEASUREMENTS = {
 }
 
 CHANGES = {
+    "fopctl cancel format:BARCODE": Run(status=66),
     "apt install ./fopd_….deb ./fopctl_….deb": Elsewhere(BY_SYSTEMD, 'dpkg --install "$here"/fop*.deb'),
     "cmake --install": PART,
     "pkg-config --static --libs fopd": Elsewhere("tests/packaging/packages_test.sh", "pkg-config --static --libs"),

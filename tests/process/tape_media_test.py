@@ -268,6 +268,32 @@ class TapeMediaTest(TapeTestCase):
         for name, bytes_of_it in data.items():
             self.assertEqual(self.get_cold(name), bytes_of_it)
 
+    def test_a_format_that_waits_is_listed_and_cancelled(self):
+        self.stop()
+        # To load a cartridge takes as long as in a real drive.
+        self.start_with(timing=("name: vtl0,", "name: vtl0, timing: real,"))
+        wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
+        self.ctl("drive", "down", "vtl0-drive1")
+        first, second = [each["name"] for each in self.media() if each["state"] == "blank"][:2]
+        self.refused(NOT_FOUND, [f"cancel: format:{first}: no format of cartridge {first} waits"], "cancel", f"format:{first}")
+        running = self.start_ctl("--timeout", 600, "format", first, *COLD)
+        wait_until(lambda: [each["state"] for each in self.answer("queue")["formats"]] == ["running"], "it has the drive")
+        waiting = self.start_ctl("--timeout", 600, "format", second, *COLD)
+        wait_until(lambda: len(self.answer("queue")["formats"]) == 2, "it waits")
+        found = [(each["ticket"], each["medium"], each["pool"], each["state"]) for each in self.answer("queue")["formats"]]
+        self.assertEqual(found, [(f"format:{first}", first, "cold", "running"), (f"format:{second}", second, "cold", "waiting")])
+        self.assertRegex(self.ctl("queue").decode(), rf"(?m)^{second} +cold +waiting .* format:{second}$")
+
+        self.refused(REFUSED, [f"cancel: format:{first}: the format of cartridge {first} has begun"], "cancel", f"format:{first}")
+        done = self.answer("cancel", f"format:{second}")
+        self.assertEqual(done, {"cancelled": [{"name": f"format:{second}", "ticket": f"format:{second}"}]})
+        self.assertNotEqual(waiting.wait(60), DONE)
+        self.assertIn(b"it was cancelled while it waited for a drive", waiting.stderr.read())
+        self.assertEqual(running.wait(300), DONE)
+        self.assertEqual(self.answer("queue")["formats"], [])
+        self.assertEqual({each["name"]: each["state"] for each in self.media() if each["name"] in (first, second)},
+                         {first: "ok", second: "blank"})
+
     def test_a_repack_of_a_pool_that_is_gone_does_not_go_on(self):
         self.put_on_tape("a", content(MIB, 1))
         medium, = [each["name"] for each in self.media() if each["files"] > 0]

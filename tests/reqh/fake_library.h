@@ -139,6 +139,11 @@ public:
         if (!slept) ++formats_given_up;
         co_return outcome;
     }
+    std::vector<library::FormatRow> formats() const override { return format_rows; }
+    Task<library::MediaOutcome> cancel_format(std::string barcode) override {
+        cancelled_formats.push_back(std::move(barcode));
+        co_return outcome;
+    }
     Task<library::MediaOutcome> load(LoadWish wish) override {
         loaded.push_back(std::move(wish));
         co_return outcome;
@@ -207,6 +212,8 @@ public:
     std::vector<FormatWish> formatted;
     Duration format_takes{0};  // It waits for a drive meanwhile.
     std::size_t formats_given_up = 0;
+    std::vector<library::FormatRow> format_rows;
+    std::vector<std::string> cancelled_formats;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
     std::vector<ExportWish> exported;

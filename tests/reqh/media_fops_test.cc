@@ -365,3 +365,45 @@ TEST_CASE("reqh tape: a rescue is ordered by administrators, and has a pool", "[
 }
 
 }  // namespace fopd::reqh::testing::tape_fops
+
+TEST_CASE("reqh tape: formats are listed for everybody, and cancelled by administrators",
+          "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const Instant now = stage.world.now();
+    tape.library->format_rows = {
+        {.barcode = "TAPE01L9", .pool = "cold", .asked_at = now, .has_begun = true},
+        {.barcode = "TAPE02L9", .pool = "cold", .asked_at = now}};
+    stage.world.run_for(3s);
+    const FakeFop& listed = stage.call(
+        {.type = type_of("recalls"), .body = fop::Recalls{.formats = true}, .rights = fop::kRead});
+    REQUIRE(listed.status() == fop::Status::kDone);
+    const auto& reply = std::get<fop::RecallsReply>(listed.answer->body);
+    CHECK(reply.formats);
+    CHECK(reply.total == 2);
+    const auto entries = fop::read_formats(listed.answer->payload);
+    REQUIRE(entries.has_value());
+    REQUIRE(entries->size() == 2);
+    CHECK(entries->front().cartridge == "TAPE01L9");
+    CHECK(entries->front().pool == "cold");
+    CHECK(entries->front().state == fop::FormatEntry::State::kRunning);
+    CHECK(entries->back().state == fop::FormatEntry::State::kWaiting);
+    CHECK(entries->back().asked_ms >= 3000);
+    // Recalls are listed without them.
+    CHECK(tape.status_of("recalls", fop::Recalls{}) == fop::Status::kDone);
+
+    const auto cancel = [&](fop::Rights rights) {
+        return stage
+            .call({.type = type_of("medium_work"),
+                   .body = fop::MediumWork{.name = "TAPE02L9",
+                                           .kind = fop::MediumWork::Kind::kFormat,
+                                           .order = fop::MediumWork::Order::kEnd},
+                   .rights = rights})
+            .status();
+    };
+    CHECK(cancel(fop::kRead | fop::kWrite) == fop::Status::kDenied);
+    CHECK(tape.library->cancelled_formats.empty());
+    CHECK(cancel(fop::kAllRights) == fop::Status::kDone);
+    CHECK(tape.library->cancelled_formats == std::vector<std::string>{"TAPE02L9"});
+    CHECK(tape.library->cancelled.empty());
+}
