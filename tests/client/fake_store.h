@@ -98,7 +98,6 @@ public:
     fop::Status when_full = fop::Status::kNoSpace;
     int full_for = -1;                        // After so many refusals no slot is full any more.
     std::optional<std::uint64_t> quota_left;  // None: a server that does not compare with it.
-    std::uint64_t quota_objects_left = 100;   // With quota_left.
     int staging_full = 0;                     // So many changes of objects are told that.
     std::set<std::uint16_t> missing;          // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
@@ -357,10 +356,8 @@ private:
         return done;
     }
     Done on(const fop::Quota& body, const std::vector<std::byte>& /*data*/) {
-        if (quota_left && body.wanted_bytes > *quota_left) return refuse(fop::Status::kQuota);
-        if (quota_left && body.wanted_objects > quota_objects_left) {
-            return refuse(fop::Status::kQuota);
-        }
+        const bool is_over = quota_left && body.wanted_bytes > *quota_left;
+        if (is_over || body.wanted_objects > 100) return refuse(fop::Status::kQuota);
         return {.body = fop::QuotaReply{.end = true, .compared = quota_left.has_value()}};
     }
     Done on(const fop::Create& body, const std::vector<std::byte>& /*data*/) {
