@@ -74,6 +74,10 @@ public:
     // The expected number of blocks: as many as the object had before its release, if known.
     std::uint64_t needed_blocks() const { return needed_blocks_; }
     void take_space() { has_space_ = true; }
+    // If it has waited in the line for room, it keeps its place until it has written all.
+    void keep_place() const {
+        home_.uploads().recall_has_room(fid_, taken_blocks(), stores_.parts().reactor.now());
+    }
     // The blocks that it has reserved and not yet written.
     std::uint64_t taken_blocks() const {
         const auto written = static_cast<std::uint64_t>(std::max<std::int64_t>(blocks_, 0));
@@ -258,6 +262,7 @@ Task<Result<void>> ReturningObjects::Attempt::commit(Part part, store::BlockRang
         co_return begun;
     }
     blocks_ += change_.net_blocks();
+    keep_place();
     const auto ended = co_await change_.write_data(&io_);
     const auto finished = co_await change_.finish();
     if (!finished) co_return std::unexpected(finished.error());
@@ -362,8 +367,8 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
     return blocks;
 }
 
-std::uint64_t ReturningObjects::kept_for_uploads(objects::HomeVolume* home) const {
-    return home->uploads().kept_from_others(home->volume().space_use(),
+std::uint64_t ReturningObjects::kept_from(objects::HomeVolume* home, store::Fid fid) const {
+    return home->uploads().kept_from_recall(fid, home->volume().space_use(),
                                             stores_.parts().reactor.now());
 }
 
@@ -378,8 +383,9 @@ Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
     if (kept != kept_room_.end()) kept_room_.erase(kept);
     std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
     // Uploads that have begun since then come after it, or recalls would load cartridges in vain.
-    if (!was_kept) wanted += kept_for_uploads(&attempt->home());
+    if (!was_kept) wanted += kept_from(&attempt->home(), attempt->fid());
     attempt->take_space();
+    attempt->keep_place();
     co_return co_await find_space(&attempt->home(), wanted);
 }
 
@@ -406,13 +412,21 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     const std::uint64_t blocks = (*object)->released_blocks;
     const Instant now = stores_.parts().reactor.now();
     kept_room_.erase(fid);
-    const std::uint64_t wanted = blocks + taken_blocks(fid.slot()) + kept_for_uploads(home);
+    const std::uint64_t wanted = blocks + taken_blocks(fid.slot()) + kept_from(home, fid);
     // Reserved before the wait, so that the first of two recalls that look for the same room gets
     // it.
     kept_room_[fid] = {.blocks = blocks, .until = after(now, kRoomIsKept)};
     const auto found = co_await find_space(home, wanted);
-    if (!found) kept_room_.erase(fid);
-    if (!found) co_return found;
+    if (!found) {
+        kept_room_.erase(fid);
+        const bool lacks_room = found.error().code == Errc::kNoSpace;
+        // The recall may have ended during the wait.
+        if (lacks_room && check_recalled(*home, fid)) {
+            home->uploads().recall_waits(fid, blocks, stores_.parts().reactor.now());
+        }
+        co_return found;
+    }
+    home->uploads().recall_has_room(fid, blocks, stores_.parts().reactor.now());
     if (!lets_room_go_ && !stores_.duties().closed()) {
         lets_room_go_ = true;
         stores_.parts().reactor.spawn(stores_.duties(), let_kept_room_go());

@@ -208,6 +208,9 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
     if (returning_.give_up_room(fid)) room_may_have_come(fid.slot());
+    if (objects::HomeVolume* const home = stores_.find(fid.slot())) {
+        home->uploads().recall_ended(fid);
+    }
     // While the library is not open, it does not take the ends. It asks about each recall again
     // before it serves one.
     if (ended_.size() < kEndsToldMax) ended_.push_back(fid);

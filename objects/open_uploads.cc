@@ -26,6 +26,7 @@ OpenUploads::Upload* OpenUploads::find(store::Fid fid) {
 }
 
 void OpenUploads::gone(store::Fid fid) {
+    line_.forget(fid);
     const auto found = uploads_.find(fid);
     if (found == uploads_.end()) return;
     Upload& upload = found->second;
@@ -81,6 +82,7 @@ void OpenUploads::stay(store::Fid fid, const store::SpaceUse& space, Instant now
         if (!use_.promise(*upload->expected.owner, upload->expected.left_blocks)) return;
         upload->is_behind = rank_of(fid, *upload, space).is_behind;
         upload->keeps_room = true;
+        upload->kept_since = now;
         keeping_.emplace(Rank{.is_behind = upload->is_behind, .fid = fid}, upload);
     }
     upload->kept_until = after(now, kIdle);
@@ -148,6 +150,76 @@ std::uint64_t OpenUploads::kept_from_others(const store::SpaceUse& space, Instan
     const std::uint64_t data_blocks = space.data_blocks();
     const std::uint64_t not_written = data_blocks - std::min(data_blocks, written_blocks);
     return std::min(needed_at(behind_all, space), not_written / 2);
+}
+
+// -- who waits for room --
+
+void OpenUploads::observe_room(const store::SpaceUse& space, Instant now) {
+    if (line_.is_empty()) return line_.observe(0, now);
+    const Rank behind_all{.is_behind = true, .fid = kBehindAllUploads};
+    line_.observe(static_cast<std::int64_t>(space.room_blocks()) -
+                      static_cast<std::int64_t>(needed_at(behind_all, space)),
+                  now);
+}
+
+std::uint64_t OpenUploads::wanted_by_waiting(store::Fid fid, const Asked& asked, Instant now) {
+    const Upload* const upload = find(fid);
+    if (upload == nullptr || !upload->keeps_room) return line_.wanted_before(asked.key, now);
+    // The blocks that are kept for an upload are its own.
+    if (asked.blocks > 0 && asked.blocks <= upload->rest()) return 0;
+    return line_.wanted_since(upload->kept_since, now);
+}
+
+void OpenUploads::note_answer(const Asked& asked, std::uint64_t needed,
+                              const store::SpaceUse& space, Instant now) {
+    if (needed <= space.room_blocks()) {
+        line_.leave(asked.key);
+        return;
+    }
+    line_.wait({.key = asked.key,
+                .owner = asked.owner,
+                .blocks = std::max<std::uint64_t>(asked.blocks, 1),
+                .deadline = asked.deadline},
+               now);
+}
+
+std::uint64_t OpenUploads::upload_needs(store::Fid fid, const Asked& asked,
+                                        const store::SpaceUse& space, Instant now) {
+    std::uint64_t others = needed_before(fid, space, now);
+    observe_room(space, now);
+    const std::uint64_t waiting = wanted_by_waiting(fid, asked, now);
+    // Room that others give up is for the first in the line.
+    if (waiting == 0 && asked.blocks + others > space.room_blocks() &&
+        make_way(fid, {.owner = asked.owner, .blocks = asked.blocks}, space)) {
+        others = needed_before(fid, space, now);
+    }
+    std::uint64_t needed = asked.blocks + others + waiting;
+    // An upload of unknown size will keep its part from those who wait.
+    if (waiting > 0 && asked.blocks == 0) needed += space.data_blocks() / kUnknownPart;
+    const Upload* const upload = find(fid);
+    const bool keeps_room = upload != nullptr && upload->keeps_room;
+    if (!keeps_room) note_answer(asked, needed, space, now);
+    return needed;
+}
+
+std::uint64_t OpenUploads::change_needs(const Asked& asked, const store::SpaceUse& space,
+                                        Instant now) {
+    const std::uint64_t kept = kept_from_others(space, now);
+    observe_room(space, now);
+    const std::uint64_t needed = asked.blocks + kept + line_.wanted_before(asked.key, now);
+    note_answer(asked, needed, space, now);
+    return needed;
+}
+
+std::uint64_t OpenUploads::kept_from_recall(store::Fid fid, const store::SpaceUse& space,
+                                            Instant now) {
+    const std::uint64_t kept = kept_from_others(space, now);
+    observe_room(space, now);
+    return kept + line_.wanted_before({.fid = fid, .is_recall = true}, now);
+}
+
+void OpenUploads::recall_waits(store::Fid fid, std::uint64_t blocks, Instant now) {
+    line_.wait({.key = {.fid = fid, .is_recall = true}, .blocks = blocks, .deadline = kNever}, now);
 }
 
 bool OpenUploads::make_way(store::Fid fid, const Refused& refused, const store::SpaceUse& space) {
@@ -250,7 +322,10 @@ void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
     if (upload == nullptr) return;
     if (ended.added_blocks_ > ended.expected_blocks_) upload->expected.is_unknown = true;
     // Called before the write ends, because an idle upload would lose its rank.
-    if (ended.added_blocks_ > 0) ended.uploads_->stay(ended.fid_, space, now);
+    if (ended.added_blocks_ > 0) {
+        ended.uploads_->stay(ended.fid_, space, now);
+        if (upload->keeps_room) ended.uploads_->line_.note_progress(now);
+    }
     ended.uploads_->end_write(*upload, ended);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/time.h"
 #include "objects/disk_use.h"
+#include "objects/room_line.h"
 #include "store/allocator.h"
 #include "store/fid.h"
 
@@ -34,6 +35,11 @@ namespace fopd::objects {
 //   only while those that keep room leave some.
 //
 // Changes of other data and recalls must leave room as well, see kept_from_others().
+//
+// Who finds no room waits in a line, see RoomLine: uploads that cannot begin, writes of uploads
+// that keep no room, other changes, and a recall. An upload that keeps room waits for nobody in the
+// line as long as it takes what is kept for it, so that it can end; what it takes beyond that, it
+// leaves to those who waited in the line when it began.
 //
 // After a restart of the daemon, an upload that began before it keeps no room until its first
 // write. Many of these uploads have lost their client, and would block the disk for kIdle; a client
@@ -102,6 +108,39 @@ public:
     // half of the disk's data blocks that these uploads have not written, so that other changes can
     // use the other half.
     std::uint64_t kept_from_others(const store::SpaceUse& space, Instant now);
+
+    // -- who waits for room --
+
+    // A request for room.
+    struct Asked {
+        const DiskUse::Owner* owner = nullptr;
+        // Of an upload that begins: its expected blocks; 0: their number is unknown.
+        std::uint64_t blocks = 0;
+        RoomLine::Key key{};
+        Instant deadline = kNever;  // The request does not wait beyond it.
+    };
+    // Returns how many blocks the disk must have available for a request of the upload: with fewer
+    // in space.room_blocks() it is refused, and waits in the line until it comes again. Lets other
+    // owners make way. `fid` may be an upload that is about to begin.
+    std::uint64_t upload_needs(store::Fid fid, const Asked& asked, const store::SpaceUse& space,
+                               Instant now);
+    // Likewise for a change of other data.
+    std::uint64_t change_needs(const Asked& asked, const store::SpaceUse& space, Instant now);
+    // Returns how many blocks a recall of the object must leave available.
+    std::uint64_t kept_from_recall(store::Fid fid, const store::SpaceUse& space, Instant now);
+    // The recall has found too little room, and waits for so many blocks. The caller calls it again
+    // within RoomLine::kRecallStays, as long as this holds.
+    void recall_waits(store::Fid fid, std::uint64_t blocks, Instant now);
+    // The recall has room, of which it has not used so many blocks yet. Called likewise, so that a
+    // recall that has waited gets all of its room. Does nothing for a recall that has not waited.
+    void recall_has_room(store::Fid fid, std::uint64_t blocks, Instant now) {
+        line_.renew({.fid = fid, .is_recall = true}, blocks, now);
+    }
+    // The recall has used its room, or wants none any more.
+    void recall_ended(store::Fid fid) { line_.leave({.fid = fid, .is_recall = true}); }
+    // For tests.
+    RoomLine& line() { return line_; }
+
     // A request of an upload that was refused, because the uploads before it need the room.
     struct Refused {
         const DiskUse::Owner* owner = nullptr;
@@ -155,6 +194,7 @@ private:
         std::uint32_t writes = 0;            // The number of writes in progress.
         bool keeps_room = false;
         bool is_behind = false;  // Valid while keeps_room: its rank is behind others, see Rank.
+        Instant kept_since{};    // While keeps_room.
         Instant kept_until{};    // From then on the upload is idle, unless a write is in progress.
 
         // Returns the expected blocks beyond those of writes in progress.
@@ -181,6 +221,12 @@ private:
     // Returns true if the owner has as many uploads that keep room as are left for other owners.
     bool has_its_share(const DiskUse::Owner& owner) const;
     void let_go_idle(Instant now);
+    // The room that a request of the upload must leave to those who wait in the line.
+    std::uint64_t wanted_by_waiting(store::Fid fid, const Asked& asked, Instant now);
+    // Has the line see how much room there is, which may end a turn.
+    void observe_room(const store::SpaceUse& space, Instant now);
+    void note_answer(const Asked& asked, std::uint64_t needed, const store::SpaceUse& space,
+                     Instant now);
     // Ends the promise of the upload. The caller removes the upload from keeping_.
     void end_keeping(Upload& upload);
     // Takes blocks off moving_blocks, `allocated` of which are allocated.
@@ -190,6 +236,7 @@ private:
     DiskUse& use_;
     std::deque<Mark> marks_;  // The oldest first.
     std::map<store::Fid, Upload> uploads_;
+    RoomLine line_;
     std::map<Rank, Upload*> keeping_;  // The uploads that keep room, at most kKeepingMax.
     std::uint64_t coming_blocks_ = 0;  // Of all writes in progress: reserved, not yet allocated.
 };

@@ -15,18 +15,25 @@ Granted<> ChangeSpace::check_room(objects::PoolId pool, std::uint64_t blocks) {
         why_full(pool, blocks - free, "not enough space left on the disk of the object"));
 }
 
-Granted<> ChangeSpace::check_staging(objects::PoolId pool, std::uint64_t blocks) {
+Granted<> ChangeSpace::check_staging(objects::PoolId pool, store::Fid fid, std::uint64_t blocks) {
     if (!has_tapes(pool)) return {};
     const auto fits = check_room(pool, blocks);
-    if (!fits) return fits;
-    return check_beside_uploads(pool, blocks);
+    const bool never_fits = !fits && fits.error().status == fop::Status::kNoSpace;
+    if (never_fits) return fits;
+    return check_beside_uploads(pool, fid, blocks);
 }
 
-Granted<> ChangeSpace::check_beside_uploads(objects::PoolId pool, std::uint64_t blocks) {
+Granted<> ChangeSpace::check_beside_uploads(objects::PoolId pool, store::Fid fid,
+                                            std::uint64_t blocks) {
     if (!has_tapes(pool)) return {};
     const store::SpaceUse space = fop_.volume().space_use();
-    const std::uint64_t kept = fop_.home().uploads().kept_from_others(space, fop_.reactor().now());
-    return kept == 0 ? Granted<>{} : check_beside(blocks, kept, space);
+    const objects::OpenUploads::Asked asked{
+        .owner = &fop_.home().use().owner(change_.block_owner()),
+        .blocks = blocks,
+        .key = {.fid = fid},
+        .deadline = fop_.deadline()};
+    return check_available(fop_.home().uploads().change_needs(asked, space, fop_.reactor().now()),
+                           space);
 }
 
 Granted<> ChangeSpace::begin_upload(objects::PoolOwner whose, store::Fid fid,
@@ -90,22 +97,22 @@ Granted<> ChangeSpace::check_upload(const UploadPart& part) {
     const auto fits = check_room(part.pool, part.blocks);
     const bool never_fits = !fits && fits.error().status == fop::Status::kNoSpace;
     if (never_fits) return fits;
-    objects::OpenUploads& uploads = fop_.home().uploads();
     const store::SpaceUse space = fop_.volume().space_use();
+    // An upload that begins has no id yet by which it would be recognised.
+    const bool begins = part.range.count == 0;
+    const objects::RoomLine::Key as_new{.client = {fop_.caller().owner}, .blocks = part.blocks};
+    const objects::OpenUploads::Asked asked{
+        .owner = part.owner,
+        .blocks = part.blocks,
+        .key = begins ? as_new : objects::RoomLine::Key{.fid = part.fid},
+        .deadline = fop_.deadline()};
     const Instant now = fop_.reactor().now();
-    std::uint64_t others = uploads.needed_before(part.fid, space, now);
-    const objects::OpenUploads::Refused refused_part{.owner = part.owner, .blocks = part.blocks};
-    if (part.blocks + others > space.room_blocks() &&
-        uploads.make_way(part.fid, refused_part, space)) {
-        others = uploads.needed_before(part.fid, space, now);
-    }
-    return check_beside(part.blocks, others, space);
+    return check_available(fop_.home().uploads().upload_needs(part.fid, asked, space, now), space);
 }
 
-Granted<> ChangeSpace::check_beside(std::uint64_t blocks, std::uint64_t others,
-                                    const store::SpaceUse& space) {
-    if (blocks + others <= space.room_blocks()) return {};
-    wanted_free_blocks_ = std::min(blocks + others, space.data_blocks());
+Granted<> ChangeSpace::check_available(std::uint64_t needed, const store::SpaceUse& space) {
+    if (needed <= space.room_blocks()) return {};
+    wanted_free_blocks_ = std::min(needed, space.data_blocks());
     return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
 }
 

@@ -33,10 +33,11 @@ public:
     Granted<> check_room(objects::PoolId pool, std::uint64_t blocks);
     // Does check_room() and check_beside_uploads() for an object of a tape pool, so that a fop is
     // refused before its bytes are pulled. Grants everything in other pools.
-    Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
+    Granted<> check_staging(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
     // Refuses a change with kStagingFull if it would take room that uploads keep, see
-    // objects::OpenUploads::kept_from_others(). Grants everything in pools that are not on tape.
-    Granted<> check_beside_uploads(objects::PoolId pool, std::uint64_t blocks);
+    // objects::OpenUploads::change_needs(); the change waits in the line for room until it comes
+    // again. Grants everything in pools that are not on tape. REQUIRES: the object is loaded.
+    Granted<> check_beside_uploads(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
     // Checks the room for an upload that begins; refuses as check_room() does. In a tape pool, the
     // upload must also leave the room that uploads before it need, and keeps room itself from now
     // on, see objects::OpenUploads; the caller must call OpenUploads::gone() if the upload does not
@@ -97,9 +98,8 @@ private:
     bool has_tapes(objects::PoolId pool) const;
     Task<Granted<>> expect_rest_of(UploadPart part);
     Granted<> check_upload(const UploadPart& part);
-    // Whether the blocks fit beside those that others need. kStagingFull.
-    Granted<> check_beside(std::uint64_t blocks, std::uint64_t others,
-                           const store::SpaceUse& space);
+    // Whether the disk has so many blocks available. kStagingFull.
+    Granted<> check_available(std::uint64_t needed, const store::SpaceUse& space);
     Granted<> count_blocks_in_flight(store::Fid fid, objects::BlockSet wanted);
     Granted<> check_counted(const objects::ObjectChange::Counted& counted);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);

@@ -162,7 +162,7 @@ Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid, Coming c
     if (!serving || operation->object().is_released) co_return serving;
     const auto counted = count_in_flight(*operation, fid, coming);
     if (!counted) co_return counted;
-    co_return operation->space().check_staging(operation->object().pool,
+    co_return operation->space().check_staging(operation->object().pool, fid,
                                                count_blocks(coming.ranges));
 }
 
@@ -203,7 +203,7 @@ Task<fop::Reply> run_write(Operation* operation) {
     if (!write.source) {
         const auto counted = operation->space().count_in_flight(fid, write.ranges);
         if (!counted) co_return operation->refuse(counted.error());
-        const auto fits = operation->space().check_beside_uploads(operation->object().pool,
+        const auto fits = operation->space().check_beside_uploads(operation->object().pool, fid,
                                                                   count_blocks(write.ranges));
         if (!fits) co_return operation->refuse(fits.error());
     }
@@ -262,8 +262,8 @@ Task<fop::Reply> run_append(Operation* operation) {
         const auto counted =
             count_in_flight(*operation, fid, {.ranges = ranges, .is_append = true});
         if (!counted) co_return operation->refuse(counted.error());
-        const auto fits =
-            operation->space().check_beside_uploads(operation->object().pool, count_blocks(ranges));
+        const auto fits = operation->space().check_beside_uploads(operation->object().pool, fid,
+                                                                  count_blocks(ranges));
         if (!fits) co_return operation->refuse(fits.error());
     }
     ranges.front().offset = offset;

@@ -98,7 +98,6 @@ public:
     fop::Status when_full = fop::Status::kNoSpace;
     int full_for = -1;                        // No slot is full after this number of refusals.
     std::optional<std::uint64_t> quota_left;  // None: the server does not compare with a quota.
-    std::uint64_t quota_objects_left = 100;   // With quota_left.
     int staging_full = 0;                     // The number of next changes answered so.
     std::set<std::uint16_t> missing;          // Slots; replies on them are not known either.
     // Offsets: a lost write that begins there is refused as lost when it is written again.
@@ -357,10 +356,8 @@ private:
         return done;
     }
     Done on(const fop::Quota& body, const std::vector<std::byte>& /*data*/) {
-        if (quota_left && body.wanted_bytes > *quota_left) return refuse(fop::Status::kQuota);
-        if (quota_left && body.wanted_objects > quota_objects_left) {
-            return refuse(fop::Status::kQuota);
-        }
+        const bool is_over = quota_left && body.wanted_bytes > *quota_left;
+        if (is_over || body.wanted_objects > 100) return refuse(fop::Status::kQuota);
         return {.body = fop::QuotaReply{.end = true, .compared = quota_left.has_value()}};
     }
     Done on(const fop::Create& body, const std::vector<std::byte>& /*data*/) {

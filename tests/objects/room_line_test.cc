@@ -1,0 +1,181 @@
+// Goal: who waits for room on a disk gets it in the order of arrival, and stops nobody without end.
+// Method: the line by itself, with a time that the test moves.
+
+#include "objects/room_line.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "objects/pool_quota.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using objects::RoomLine;
+
+namespace {
+
+constexpr std::uint64_t kWanted = 100;
+
+RoomLine::Key key_of(std::uint64_t number) {
+    return {.fid = {.high = 1, .low = number}};
+}
+
+RoomLine::Key recall_of(std::uint64_t number) {
+    return {.fid = {.high = 1, .low = number}, .is_recall = true};
+}
+
+class Line {
+public:
+    void wait(const RoomLine::Key& key, std::uint64_t blocks = kWanted,
+              std::string_view who = "alice", Instant deadline = kNever) {
+        line.wait({.key = key,
+                   .owner = &use.owner({.pool = 1, .owner = who}),
+                   .blocks = blocks,
+                   .deadline = deadline},
+                  now);
+    }
+    std::uint64_t before(const RoomLine::Key& key) { return line.wanted_before(key, now); }
+    void pass(Duration span) { now = after(now, span); }
+    // So long that places get force, while these come again.
+    void pass_grace(std::uint64_t first, std::uint64_t last) {
+        for (Duration passed{0}; passed < RoomLine::kGrace; passed += 1s) {
+            pass(1s);
+            for (std::uint64_t each = first; each <= last; ++each) wait(key_of(each));
+        }
+    }
+
+    objects::DiskUse use{store::PoolShares{}};
+    RoomLine line;
+    Instant now{Duration{100s}};
+};
+
+}  // namespace
+
+TEST_CASE("objects room line: who comes later leaves the room of those who have waited",
+          "[objects]") {
+    Line line;
+    line.wait(key_of(1));
+    // Who waits for a moment stops nobody.
+    line.pass(RoomLine::kGrace / 4);
+    line.wait(key_of(2));
+    CHECK(line.before(key_of(3)) == 0);
+    line.pass_grace(1, 2);
+    CHECK(line.before(key_of(1)) == 0);
+    CHECK(line.before(key_of(2)) == kWanted);
+    CHECK(line.before(key_of(3)) == 2 * kWanted);
+    // It does not change its place.
+    line.wait(key_of(1), 30);
+    CHECK(line.before(key_of(2)) == 30);
+    line.line.leave(key_of(1));
+    CHECK(line.before(key_of(2)) == 0);
+    CHECK(line.before(key_of(3)) == kWanted);
+}
+
+TEST_CASE("objects room line: who goes away has no place", "[objects]") {
+    Line line;
+    for (std::uint64_t each = 1; each <= 4; ++each) line.wait(key_of(each));
+    line.pass_grace(1, 4);
+    REQUIRE(line.before(key_of(9)) == 4 * kWanted);
+    // It is removed.
+    line.line.forget(key_of(1).fid);
+    CHECK(line.before(key_of(9)) == 3 * kWanted);
+    // Its deadline passes.
+    line.wait(key_of(2), kWanted, "alice", after(line.now, 1s));
+    line.pass(1s);
+    CHECK(line.before(key_of(9)) == 2 * kWanted);
+    // It does not come again: its client has cancelled it, or has gone.
+    line.wait(key_of(3));
+    line.pass(RoomLine::kStays - 1s);
+    CHECK(line.before(key_of(9)) == kWanted);
+    line.pass(1s);
+    CHECK(line.before(key_of(9)) == 0);
+    CHECK(line.line.count(line.now) == 0);
+    // Who comes back begins at the end.
+    line.wait(key_of(5));
+    line.wait(key_of(1));
+    line.pass_grace(1, 5);
+    CHECK(line.before(key_of(5)) == 0);
+}
+
+TEST_CASE("objects room line: the number of places is bounded, for each owner too", "[objects]") {
+    constexpr std::uint64_t kMax = RoomLine::kPlacesMax;
+    Line line;
+    for (std::uint64_t each = 1; each <= kMax; ++each) line.wait(key_of(each));
+    CHECK(line.line.count(line.now) == kMax / 2);
+    for (std::uint64_t each = 1; each <= kMax; ++each) line.wait(key_of(1000 + each), 1, "bob");
+    CHECK(line.line.count(line.now) == kMax / 2 + kMax / 4);
+    for (std::uint64_t owner = 0; owner < 40; ++owner) {
+        const std::string who = "owner" + std::to_string(owner);
+        for (std::uint64_t each = 1; each <= kMax; ++each) {
+            line.wait(key_of(2000 + owner * kMax + each), 1, who);
+        }
+    }
+    CHECK(line.line.count(line.now) <= kMax);
+    CHECK(line.line.count(line.now) > kMax - 40);
+}
+
+TEST_CASE("objects room line: an upload leaves the room of those who had waited when it began",
+          "[objects]") {
+    Line line;
+    line.wait(key_of(1));
+    const Instant early = after(line.now, 1s);
+    line.pass_grace(1, 1);
+    line.pass(1s);
+    line.wait(key_of(1));
+    CHECK(line.line.wanted_since(early, line.now) == 0);
+    CHECK(line.line.wanted_since(line.now, line.now) == kWanted);
+}
+
+TEST_CASE("objects room line: a place for which nothing gets on loses its turn for some time",
+          "[objects]") {
+    Line line;
+    line.wait(key_of(1));
+    line.wait(key_of(2));
+    line.pass_grace(1, 2);
+    const auto pass_turn = [&line](std::int64_t available, Duration span) {
+        for (Duration passed{0}; passed < span; passed += 1s) {
+            line.pass(1s);
+            line.wait(key_of(1));
+            line.wait(key_of(2));
+            line.line.observe(available, line.now);
+        }
+    };
+    pass_turn(10, RoomLine::kTurn - 5s);
+    CHECK(line.before(key_of(2)) == kWanted);
+    // More room is progress, and so is an upload that gets on.
+    pass_turn(11, RoomLine::kTurn - 5s);
+    line.line.note_progress(line.now);
+    pass_turn(5, RoomLine::kTurn - 5s);
+    CHECK(line.before(key_of(2)) == kWanted);
+    pass_turn(11, 10s);
+    CHECK(line.before(key_of(2)) == 0);
+    CHECK(line.before(key_of(3)) == kWanted);
+    // The next one has a turn of its own.
+    pass_turn(11, RoomLine::kTurn - 20s);
+    CHECK(line.before(key_of(3)) == kWanted);
+    pass_turn(11, 40s);
+    CHECK(line.before(key_of(3)) == 0);
+    pass_turn(11, RoomLine::kYields - 10min);
+    CHECK(line.before(key_of(2)) == kWanted);
+}
+
+TEST_CASE("objects room line: one recall has a place, and other recalls pass it", "[objects]") {
+    Line line;
+    line.line.wait({.key = recall_of(1), .blocks = kWanted, .deadline = kNever}, line.now);
+    line.line.wait({.key = recall_of(2), .blocks = kWanted, .deadline = kNever}, line.now);
+    CHECK(line.line.count(line.now) == 1);
+    line.wait(key_of(3));
+    line.pass_grace(3, 3);
+    CHECK(line.before(key_of(3)) == kWanted);
+    CHECK(line.before(key_of(4)) == 2 * kWanted);
+    CHECK(line.before(recall_of(1)) == 0);
+    CHECK(line.before(recall_of(2)) == kWanted);
+    // It uses its room.
+    line.line.renew(recall_of(1), 40, line.now);
+    line.line.renew(recall_of(2), 40, line.now);
+    CHECK(line.before(key_of(3)) == 40);
+    CHECK(line.line.count(line.now) == 2);
+    line.line.leave(recall_of(1));
+    CHECK(line.before(key_of(3)) == 0);
+}
