@@ -381,6 +381,41 @@ TEST_CASE("fabric tcp: a peer that answers no reads has a limited number given u
     REQUIRE(stage.server().wait([&] { return reads.back()->done(); }));
 }
 
+TEST_CASE("fabric tcp: more reads than a peer may have without an answer end its connection",
+          "[fabric]") {
+    constexpr std::uint32_t kReadsMax = 1024;
+    const bool is_too_many = GENERATE(false, true);
+    CAPTURE(is_too_many);
+    const std::uint32_t count = kReadsMax + (is_too_many ? 1U : 0U);
+    Stage stage(tcp_kind());
+    const Pair innocent = stage.connect();
+    RawPeer peer(stage.address());
+    const End& end = peer.enter(stage);
+    constexpr std::uint32_t kMany = 32U << 20;  // More than the buffers of both sockets.
+    Memory& memory = stage.server().memory(std::string(kMany, 'm'));
+    const RemoteMemory opened = stage.server().open(memory, Access::kRead);
+    std::string asked;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        // The answers to all others wait behind the first one.
+        const std::uint32_t length = i == 0 ? kMany : 1;
+        asked += text_of(encode_frame(
+            {.kind = FrameKind::kRead, .length = length, .tag = i, .key = opened.key}));
+    }
+
+    peer.send(asked + text_of(encode_frame({.kind = FrameKind::kMessage, .length = 4})) + "next");
+
+    REQUIRE(stage.server().wait(
+        [&] { return end.closed.has_value() || !stage.server().messages.empty(); }));
+    if (is_too_many) {
+        REQUIRE(end.closed == Errc::kInvalid);
+        REQUIRE(stage.server().messages.empty());
+    } else {
+        REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+    }
+    stage.server().close(opened);
+    round_trip(stage, innocent);
+}
+
 TEST_CASE("fabric tcp: what is sent of memory that is closed during a read is zeros", "[fabric]") {
     Stage stage(tcp_kind());
     RawPeer peer(stage.address());
