@@ -83,6 +83,8 @@ private:
         WakeUp() : Timer([](core::Timer&) {}) {}
     };
 
+    // What follows are estimates, which `bench_fabric costs` compares with the machine it runs on.
+    //
     // Parsing one byte costs as much as receiving this many directly into their target, or sending
     // this many.
     static constexpr std::size_t kCopiedPerParsed = 16;
