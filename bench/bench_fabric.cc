@@ -2,14 +2,14 @@
 // without sessions and RPC: fi_pingpong, plain sockets, loops of fi_read and fi_write.
 //
 //     bench_fabric [--json] [--ofi | --encrypt] [idle] [connects] [echoes] [calls] [bulk]
-//     [encrypted]
+//     [encrypted] [costs]
 //
 // prints a small table, or one JSON object, of all parts or those named; under 60 seconds. With
 // --ofi, sessions use libfabric's tcp provider, with --encrypt they are encrypted; the comparisons
-// stay the same. The part `encrypted` compares encrypted sessions with sealed ones. The server is a
-// process of its own on the first core, the clients are on the second. Each figure is a median of
-// rounds, and each ratio the median of the rounds' ratios, because the two sides of a comparison
-// take turns.
+// stay the same. The part `encrypted` compares encrypted sessions with sealed ones, and `costs`
+// measures what the turns of our own transport count. The server is a process of its own on the
+// first core, the clients are on the second. Each figure is a median of rounds, and each ratio the
+// median of the rounds' ratios, because the two sides of a comparison take turns.
 
 #include <algorithm>
 #include <array>
@@ -29,6 +29,7 @@
 #include "bench/bare_transfer.h"
 #include "bench/fabric_stage.h"
 #include "bench/measure.h"
+#include "bench/turn_costs.h"
 
 namespace fopd::bench {
 namespace {
@@ -293,6 +294,60 @@ void measure_connects(Report& report) {
     report.add("connects_per_s", "/s", median(std::move(rates)), 0);
 }
 
+// -- what the turns of tcp count --
+
+// The server's CPU time for a call that pushes so many bytes, one of several in flight.
+double push_cpu_ns(FabricStage& stage, std::uint64_t bytes) {
+    constexpr std::size_t kTargetBytes = 64;
+    fop::BulkEcho body;
+    body.bytes = bytes;
+    const auto cost =
+        stage.measure({.body = body, .depth = kBulkDepth, .target_bytes = kTargetBytes});
+    return cost.server_cpu_us * 1000;
+}
+
+// What a small push adds to a call: its frame, its completion, and the coroutine that goes on.
+double push_ns() {
+    FabricStage stage({.service = Service::kPush});
+    stage.connect(1);
+    std::vector<double> added;
+    for (int round = 0; round < kRounds; ++round) {
+        const double without = push_cpu_ns(stage, 0);
+        added.push_back(push_cpu_ns(stage, 64) - without);
+    }
+    return median(std::move(added));
+}
+
+// The server's CPU time for the end of a session.
+double end_ns() {
+    constexpr std::size_t kSessions = 500;
+    FabricStage stage({});
+    std::vector<double> each;
+    for (int round = 0; round < kRounds; ++round) {
+        stage.connect(kSessions);
+        stage.idle(100ms);
+        const Duration before = stage.server().cpu_time();
+        stage.leave();
+        stage.idle(100ms);
+        const auto busy = static_cast<double>((stage.server().cpu_time() - before).count());
+        each.push_back(busy / kSessions);
+    }
+    return median(std::move(each));
+}
+
+void measure_costs(Report& report) {
+    const TurnCosts costs = measure_turn_costs();
+    report.add("parsed_byte_ns", "ns", costs.parsed_byte_ns, 3);
+    report.add("received_bytes", "per parsed byte", costs.received_bytes, 1);
+    report.add("sent_bytes", "per parsed byte", costs.sent_bytes, 1);
+    report.add("ciphered_bytes", "per parsed byte", costs.ciphered_bytes, 1);
+    report.add("record_cost", "parsed bytes", costs.record, 0);
+    report.add("empty_receive_cost", "parsed bytes", costs.empty_receive, 0);
+    report.add("short_send_cost", "parsed bytes", costs.short_send, 0);
+    report.add("push_cost", "parsed bytes", push_ns() / costs.parsed_byte_ns, 0);
+    report.add("end_cost", "parsed bytes", end_ns() / costs.parsed_byte_ns, 0);
+}
+
 // Idle sessions first: a process that has done nothing yet has no free memory that hides the memory
 // of sessions.
 struct Part {
@@ -301,7 +356,8 @@ struct Part {
 };
 constexpr std::array kParts{Part{"idle", &measure_idle},     Part{"connects", &measure_connects},
                             Part{"echoes", &measure_echoes}, Part{"calls", &measure_calls},
-                            Part{"bulk", &measure_bulk},     Part{"encrypted", &measure_encrypted}};
+                            Part{"bulk", &measure_bulk},     Part{"encrypted", &measure_encrypted},
+                            Part{"costs", &measure_costs}};
 
 Report measure(const std::vector<std::string_view>& wanted) {
     rlimit files{};

@@ -193,8 +193,17 @@ FabricStage::~FabricStage() {
 }
 
 Task<void> FabricStage::stop() {
-    for (const auto& client : clients_) co_await client->close();
+    co_await close_clients();
     co_await host_->close();
+}
+
+Task<void> FabricStage::close_clients() {
+    for (const auto& client : clients_) co_await client->close();
+}
+
+void FabricStage::leave() {
+    reactor_->run_until_done(close_clients());
+    clients_.clear();
 }
 
 std::unique_ptr<fabric::Client> FabricStage::make_client() {

@@ -53,6 +53,8 @@ public:
     void connect(std::size_t count);
     // Sessions that are made, used by nobody, and ended; `at_once` of them at any time.
     void connect_and_leave(std::size_t count, std::size_t at_once);
+    // All sessions end.
+    void leave();
 
     // The calls to measure, with `depth` in flight in each session.
     struct Load {
@@ -81,6 +83,7 @@ private:
     Task<void> come_and_go(std::size_t* left);
     Task<void> come_and_go_many(std::size_t count, std::size_t at_once);
     Task<void> sleep(Duration span);
+    Task<void> close_clients();
     Task<void> stop();
     std::unique_ptr<fabric::Client> make_client();
 

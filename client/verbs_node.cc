@@ -83,14 +83,18 @@ std::string config_lines(const json& config) {
     return page;
 }
 
-// Whether the table of the disks has the reason that the warning repeats.
-bool is_below_table(const json& devices, const std::string& warning) {
-    return std::ranges::any_of(devices, [&warning](const json& disk) {
-        const auto reason = disk.at("reason").get<std::string>();
-        const auto name = disk.at("name").get<std::string>();
-        return !reason.empty() && warning.starts_with("device " + name + " (") &&
-               warning.ends_with(": " + reason);
-    });
+// The warnings but those that repeat the reason of a disk, which is below the table of the disks.
+// An older daemon does not say which those are.
+std::string warning_lines(const json& status) {
+    const json& warnings = status.at("warnings");
+    const json devices = status.value("warning_devices", json::array());
+    std::string lines;
+    for (std::size_t i = 0; i < warnings.size(); ++i) {
+        if (i < devices.size() && devices[i] != "") continue;
+        lines +=
+            folded(tinted("warning:", Tint::kWarning) + " " + shown(warnings[i]), kStatusIndent);
+    }
+    return lines;
 }
 
 std::string status_page(const json& status) {
@@ -119,11 +123,7 @@ std::string status_page(const json& status) {
     for (const json& at : status.value("missing_slots", json::array())) {
         page += folded(tinted("missing:", Tint::kBad) + " " + missing_shown(at), kStatusIndent);
     }
-    for (const json& warning : status.at("warnings")) {
-        if (is_below_table(devices, warning.get<std::string>())) continue;
-        page += folded(tinted("warning:", Tint::kWarning) + " " + shown(warning), kStatusIndent);
-    }
-    return page;
+    return page + warning_lines(status);
 }
 
 void declare_status(CLI::App& app, VerbArguments& arguments) {

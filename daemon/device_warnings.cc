@@ -1,5 +1,7 @@
 #include "daemon/device_warnings.h"
 
+#include <algorithm>
+
 namespace fopd::daemon {
 
 namespace {
@@ -16,8 +18,9 @@ void DeviceWarnings::note_disk(const std::string& name) {
     warnings_.erase(name);
     for (const DiskReport& disk : disks_.reports()) {
         if (disk.name != name || disk.reason.empty()) continue;
-        warnings_[name] =
-            "device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " + disk.reason;
+        warnings_[name] = {.text = "device " + disk.name + " (" + disk.path + ") is " + disk.state +
+                                   ": " + disk.reason,
+                           .reason = disk.reason};
     }
 }
 
@@ -28,9 +31,15 @@ void DeviceWarnings::note_outcome(const DeviceOutcome& outcome) const {
                {"reason", std::string_view(outcome.words)}});
 }
 
-std::vector<std::string> DeviceWarnings::all() const {
-    std::vector<std::string> all;
-    for (const auto& each : warnings_) all.push_back(each.second);
+std::vector<Warning> DeviceWarnings::all() const {
+    std::vector<Warning> all;
+    if (warnings_.empty()) return all;
+    const std::vector<DiskReport> disks = disks_.reports();
+    for (const auto& [name, noted] : warnings_) {
+        const auto disk = std::ranges::find(disks, name, &DiskReport::name);
+        const bool repeats = disk != disks.end() && disk->reason == noted.reason;
+        all.push_back({.text = noted.text, .device = repeats ? name : std::string()});
+    }
     return all;
 }
 

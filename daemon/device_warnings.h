@@ -10,6 +10,12 @@
 
 namespace fopd::daemon {
 
+// For administrators.
+struct Warning {
+    std::string text;         // For people.
+    std::string device = {};  // The device whose reason the text repeats; empty: it repeats none.
+};
+
 // Tells administrators which disks could not be opened properly, and which changes of the disks
 // have failed. Lives on the control reactor.
 class DeviceWarnings {
@@ -23,13 +29,17 @@ public:
     // Reports a change that has failed as an event.
     void note_outcome(const DeviceOutcome& outcome) const;
 
-    // The warnings in words, at most one for each disk.
-    std::vector<std::string> all() const;
+    // At most one for each disk.
+    std::vector<Warning> all() const;
 
 private:
     const NodeDisks& disks_;
     core::EventSink& events_;
-    std::map<std::string, std::string> warnings_;  // By device.
+    struct Noted {
+        std::string text;
+        std::string reason;  // Of the disk, at that time.
+    };
+    std::map<std::string, Noted> warnings_;  // By device.
 };
 
 }  // namespace fopd::daemon

@@ -280,12 +280,16 @@ Task<void> Node::look_after_disks() {
     }
 }
 
-std::vector<std::string> Node::warnings() const {
-    std::vector<std::string> all = warnings_;
-    if (!access_.warning().empty()) all.emplace_back(access_.warning());
-    std::ranges::move(rule_warnings_.all(), std::back_inserter(all));
+std::vector<Warning> Node::warnings() const {
+    std::vector<Warning> all;
+    const auto add = [&all](const std::vector<std::string>& texts) {
+        for (const std::string& each : texts) all.push_back({.text = each});
+    };
+    add(warnings_);
+    if (!access_.warning().empty()) all.push_back({.text = std::string(access_.warning())});
+    add(rule_warnings_.all());
     std::ranges::move(device_warnings_.all(), std::back_inserter(all));
-    std::ranges::move(disks_.lost_slots(), std::back_inserter(all));
+    add(disks_.lost_slots());
     return all;
 }
 

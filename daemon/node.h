@@ -96,7 +96,7 @@ public:
     const std::vector<std::unique_ptr<Locality>>& localities() const { return localities_; }
     std::vector<std::unique_ptr<Locality>>& localities() { return localities_; }
     bool buffers_registered(std::size_t locality) const { return registered_[locality]; }
-    std::vector<std::string> warnings() const;
+    std::vector<Warning> warnings() const;
     // Where clients may connect.
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
     // All configured disks, also those that could not be opened.

@@ -103,7 +103,14 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.end_array();
     json.key("missing_slots");
     node.missing().write(json);
-    json.list("warnings", node.warnings());
+    std::vector<std::string> warnings;
+    std::vector<std::string> warning_devices;
+    for (const Warning& each : node.warnings()) {
+        warnings.push_back(each.text);
+        warning_devices.push_back(each.device);
+    }
+    json.list("warnings", warnings);
+    json.list("warning_devices", warning_devices);
     json.key("problems");
     write_problems(json, health);
     json.end_object();

@@ -66,12 +66,13 @@ TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::str
       peer_(std::move(peer)),
       side_(side),
       greeting_(text_of(greeting)) {
-    machine.connections_.push_back(*this);
+    ++machine.connection_count_;
 }
 
 TcpConnection::~TcpConnection() {
     if (socket_ != nullptr) socket_->end();
     machine_.in_flight_ -= in_flight_;
+    --machine_.connection_count_;
     if (machine_.at_work_ == this) machine_.at_work_ = nullptr;
 }
 
@@ -213,7 +214,7 @@ TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
     const std::size_t frames = std::min(frames_max, kFramesPerSend);
     for (std::size_t at = 0; at < frames; ++at) {
         add(frames_[at].header);
-        add(frames_[at].body);
+        add(frames_[at].content());
     }
     const ssize_t sent = socket_->send(std::span(parts).first(count), Sockets::Follows::kNothing);
     machine_.count_send(sent < 0 ? 0 : static_cast<std::size_t>(sent));
@@ -310,7 +311,7 @@ std::span<const std::byte> TcpConnection::encrypt_frames() {
     };
     bool is_all = true;
     for (const OutFrame& frame : frames_) {
-        is_all = add(frame.header) && add(frame.body);
+        is_all = add(frame.header) && add(frame.content());
         if (!is_all) break;
     }
     records_->more_to_make = !is_all;
@@ -323,11 +324,11 @@ void TcpConnection::take_sent(std::size_t bytes) {
     std::size_t left = sent_bytes_ + bytes;
     while (!frames_.empty()) {
         const OutFrame& first = frames_.front();
-        const std::size_t size = first.header.size() + first.body.size();
+        const std::size_t size = first.size();
         if (left < size) break;
         left -= size;
         if (first.op != nullptr) finish(*first.op, {});
-        if (first.opened_key) --reads_to_answer_;
+        if (first.answer != nullptr) answers_.pop_front();
         frames_.pop_front();
         if (records_ != nullptr && records_->plain_frames > 0) --records_->plain_frames;
     }
@@ -458,7 +459,7 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
         case FrameKind::kRefuse: lose(kRefused, text_of(body)); break;
         case FrameKind::kMessage: machine.deliver(body); break;
         case FrameKind::kReadData: end_oldest_read(); return true;
-        case FrameKind::kWrite:
+        case FrameKind::kWrite: taken_write_.unlink(); return true;
         case FrameKind::kRead:
         case FrameKind::kConnect: return true;
     }
@@ -530,6 +531,8 @@ void TcpConnection::end(const Error& why) {
         if (frame.op != nullptr) finish(*frame.op, std::unexpected(why));
     }
     frames_.clear();
+    answers_.clear();
+    taken_write_.unlink();
     end_kept_records();
     for (const AskedRead& each : reads_) {
         if (each.op != nullptr) finish(*each.op, std::unexpected(why));

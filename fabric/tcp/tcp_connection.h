@@ -1,10 +1,11 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <optional>
 #include <string>
 
-#include "core/intrusive_list.h"
+#include "fabric/opened_memory.h"
 #include "fabric/tcp/frame_reader.h"
 #include "fabric/tcp/incomplete_messages.h"
 #include "fabric/tcp/record_reader.h"
@@ -16,9 +17,8 @@ namespace fopd::fabric {
 
 class TcpMachine;
 
-// The places of a connection in its machine: among all; among those with work for the next poll();
-// and among those with frames to send at the end of the turn.
-class InMachine : public core::ListNode {};
+// The places of a connection in its machine: among those with work for the next poll(), and among
+// those with frames to send at the end of the turn.
 class WantsWork : public HasWork {
 public:
     using HasWork::HasWork;
@@ -29,7 +29,6 @@ public:
 };
 
 class TcpConnection final : public Connection,
-                            public InMachine,
                             public WantsWork,
                             public WantsFlush,
                             public IncompleteMessage,
@@ -59,13 +58,33 @@ private:
         kOpen,
         kEnded,
     };
+    // The data of an answer to the peer's read: opened memory, and zeros when that was taken back.
+    struct Answer final : OpenedMemory::Use {
+        Answer(TcpConnection& connection, std::span<const std::byte> memory)
+            : owner(connection), bytes(memory) {}
+        void on_left() override;
+
+        TcpConnection& owner;
+        std::span<const std::byte> bytes;
+    };
+    // The opened memory into which the peer's write goes that has begun to arrive. Its rest is
+    // skipped when the memory was taken back.
+    struct TakenWrite final : OpenedMemory::Use {
+        explicit TakenWrite(FrameReader& from) : reader(from) {}
+        void on_left() override { reader.skip_rest(); }
+
+        FrameReader& reader;
+    };
     struct OutFrame {
         FrameHeader header;
         std::span<const std::byte> body;
-        TransferOp* op = nullptr;  // Completes when the frame has been sent.
-        // For an answer to a read: the key of the opened memory that is sent. Stays set after that
-        // memory was taken back.
-        std::optional<std::uint64_t> opened_key = {};
+        TransferOp* op = nullptr;        // Completes when the frame has been sent.
+        const Answer* answer = nullptr;  // What is sent instead of `body`, if it is an answer.
+
+        std::span<const std::byte> content() const {
+            return answer == nullptr ? body : answer->bytes;
+        }
+        std::size_t size() const { return header.size() + content().size(); }
     };
     // A read whose data have not arrived.
     struct AskedRead {
@@ -106,9 +125,6 @@ private:
     void work();
     // Sends queued frames, for a limited time. Calls nobody back.
     void flush();
-    // Stops using opened memory: pending answers send zeros instead, and data that arrive for it
-    // are skipped.
-    void leave_memory(std::uint64_t key);
 
     // -- FrameUser and Socket::User --
     Result<Destination> on_frame(const Frame& frame) override;
@@ -148,8 +164,9 @@ private:
     void end_kept_records();
     // How many bytes of queued frames are already sent or encrypted.
     std::size_t begun_bytes() const;
-    // The rest of the frame's body will be zeros. False: there is no memory for zeros.
-    bool blank(OutFrame& frame);
+    // Zeros are sent instead of what has not been sent of a frame's body. False: there is no memory
+    // for zeros.
+    bool blank(std::span<const std::byte>& body);
     // Counts the memory for an incomplete message, which the machine limits.
     void count_incomplete();
     void finish(TransferOp& op, const Result<void>& result);
@@ -177,19 +194,22 @@ private:
     bool send_failed_ = false;  // receive() finds the reason.
 
     FrameReader reader_{*this};
+    TakenWrite taken_write_{reader_};
     bool is_trusted_ = false;
     std::uint32_t first_messages_ = 0;    // Messages before the peer was trusted.
     std::uint64_t incomplete_since_ = 0;  // begun() at the last count_incomplete().
     bool keeps_records_ = false;          // Some records belong to a write that was given up.
     bool in_bulk_ = false;                // The last frame had a large body.
 
-    std::deque<OutFrame> frames_;        // Frames that are not completely sent.
-    std::size_t sent_bytes_ = 0;         // How much of the first frame was sent.
-    std::uint32_t reads_to_answer_ = 0;  // Frames that answer reads.
-    std::deque<AskedRead> reads_;        // Reads without data. Their data arrive in this order.
-    std::uint32_t reads_given_up_ = 0;   // How many of reads_ were given up.
-    std::uint32_t next_tag_ = 0;         // The tag of the next kRead; tags have no gaps.
-    std::unique_ptr<Records> records_;   // Null until the connection is encrypted.
+    std::deque<OutFrame> frames_;  // Frames that are not completely sent.
+    std::size_t sent_bytes_ = 0;   // How much of the first frame was sent.
+    // The answers among frames_, in the same order. A list, because frames point to them, and
+    // because it takes no memory while there are none.
+    std::list<Answer> answers_;
+    std::deque<AskedRead> reads_;       // Reads without data. Their data arrive in this order.
+    std::uint32_t reads_given_up_ = 0;  // How many of reads_ were given up.
+    std::uint32_t next_tag_ = 0;        // The tag of the next kRead; tags have no gaps.
+    std::unique_ptr<Records> records_;  // Null until the connection is encrypted.
     std::uint32_t in_flight_ = 0;
     std::deque<TransferOp*> done_;  // Operations to complete in the next work().
 };

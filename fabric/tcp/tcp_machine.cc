@@ -34,7 +34,7 @@ TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const Mach
 }
 
 TcpMachine::~TcpMachine() {
-    ENSURE(connections_.empty());
+    ENSURE(connection_count_ == 0);
     if (is_simulated_) sockets_.close_all();
     ENSURE(sockets_.count == 0);
     if (!zeros_.empty()) core::unmap_zeros(zeros_.data(), zeros_.size());
@@ -61,18 +61,11 @@ Result<RemoteMemory> TcpMachine::open_memory(std::span<std::byte> memory, Access
 
 void TcpMachine::close_memory(const RemoteMemory& memory) {
     opened_.close(memory.key);
-    leave_memory(memory.key);
 }
 
 bool TcpMachine::take_back_memory(const RemoteMemory& memory) {
     opened_.take_back(memory.key);
-    leave_memory(memory.key);
     return true;
-}
-
-void TcpMachine::leave_memory(std::uint64_t key) {
-    connections_.for_each(
-        [key](InMachine& each) { static_cast<TcpConnection&>(each).leave_memory(key); });
 }
 
 std::span<std::byte> TcpMachine::zeros(std::size_t count) {

@@ -10,7 +10,7 @@ namespace fopd::fabric {
 namespace {
 
 // Reads that a peer may have outstanding.
-constexpr std::uint32_t kReadsToAnswerMax = 1024;
+constexpr std::size_t kReadsToAnswerMax = 1024;
 
 constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data for no pending read"};
 constexpr Error kTooManyReads{.code = Errc::kInvalid, .context = "too many reads at a time"};
@@ -23,11 +23,15 @@ constexpr Error kNoZeros{.code = Errc::kNoSpace, .context = "cannot map zeros to
 Result<FrameUser::Destination> TcpConnection::answer_read(const Frame& frame) {
     const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kRead);
     if (!memory) return std::unexpected(kNotOpened);
-    if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooManyReads);
-    ++reads_to_answer_;
-    queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, memory->bytes);
-    frames_.back().opened_key = frame.key;
-    if (memory->is_taken_back && !blank(frames_.back())) return std::unexpected(kNoZeros);
+    if (answers_.size() == kReadsToAnswerMax) return std::unexpected(kTooManyReads);
+    Answer& answer = answers_.emplace_back(*this, memory->bytes);
+    queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, {});
+    frames_.back().answer = &answer;
+    if (!memory->is_taken_back) {
+        machine_.opened_.add_use(frame.key, answer);
+    } else if (!blank(answer.bytes)) {
+        return std::unexpected(kNoZeros);
+    }
     return Destination{};
 }
 
@@ -35,23 +39,18 @@ Result<FrameUser::Destination> TcpConnection::take_write(const Frame& frame) {
     const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kWrite);
     if (!memory) return std::unexpected(kNotOpened);
     if (memory->is_taken_back) return Destination{.kind = Destination::Kind::kNowhere};
+    machine_.opened_.add_use(frame.key, taken_write_);
     return Destination{.kind = Destination::Kind::kMemory, .memory = memory->bytes};
 }
 
-void TcpConnection::leave_memory(std::uint64_t key) {
-    const Frame* const incomplete = reader_.current();
-    const bool is_filled = incomplete != nullptr && incomplete->kind == FrameKind::kWrite &&
-                           incomplete->key == key && !reader_.target().empty();
-    if (is_filled) reader_.skip_rest();
-    for (OutFrame& each : frames_) {
-        if (each.opened_key == key && !blank(each)) return lose(kNoZeros);
-    }
+void TcpConnection::Answer::on_left() {
+    if (!owner.blank(bytes)) owner.lose(kNoZeros);  // Destroys this answer.
 }
 
-bool TcpConnection::blank(OutFrame& frame) {
-    const std::span<std::byte> zeros = machine_.zeros(frame.body.size());
-    if (zeros.size() < frame.body.size()) return false;
-    frame.body = zeros;
+bool TcpConnection::blank(std::span<const std::byte>& body) {
+    const std::span<std::byte> zeros = machine_.zeros(body.size());
+    if (zeros.size() < body.size()) return false;
+    body = zeros;
     return true;
 }
 
@@ -100,7 +99,7 @@ bool TcpConnection::give_up_write(TransferOp& write) {
     std::size_t bytes_before = 0;
     for (auto each = frames_.begin(); each != frames_.end(); ++each) {
         if (each->op != &write) {
-            bytes_before += each->header.size() + each->body.size();
+            bytes_before += each->size();
             continue;
         }
         const bool has_begun = bytes_before < begun_bytes();
@@ -108,7 +107,7 @@ bool TcpConnection::give_up_write(TransferOp& write) {
         each->op = nullptr;
         finish(write, std::unexpected(kGivenUp));
         if (has_begun) {
-            if (!blank(*each)) lose(kNoZeros);
+            if (!blank(each->body)) lose(kNoZeros);
             return true;
         }
         // The peer has not heard of it.

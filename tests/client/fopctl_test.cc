@@ -97,6 +97,7 @@ std::string status_json(double uptime_s = 100, std::uint64_t turns = 1000, int p
     status.at("uptime_s") = uptime_s;
     status.at("config").at("hash") = "ab12";
     status.at("warnings") = {"memlock is small"};
+    status.at("warning_devices") = {""};
     for (auto& locality : status.at("localities")) {
         locality.at("backend") = "io_uring";
         locality.at("buffers_registered") = true;
@@ -210,6 +211,7 @@ TEST_CASE("fopctl status: problems come with their state, in 80 columns", "[clie
     Fixture f;
     auto status = nlohmann::json::parse(status_json());
     status["warnings"] = nlohmann::json::array();
+    status["warning_devices"] = nlohmann::json::array();
     status["config"]["needs_restart"] = {"fabric.listen", "localities.receive_buffers",
                                          "localities.cores", "node.data_dir"};
     status["problems"] = {
@@ -242,8 +244,9 @@ TEST_CASE("fopctl status: the reason of a disk is printed once", "[client]") {
                                  {"free", nullptr},     {"slot", 2},        {"errors", 0}};
     status["devices"] = nlohmann::json::array();
     status["devices"].push_back(disk);
-    status["warnings"] = {"device d1 (/srv/d1.img) is given-up: " + reason, "memlock is small",
+    status["warnings"] = {"in words of the daemon's own", "memlock is small",
                           "device d10 (/srv/d1.img) is given-up: " + reason};
+    status["warning_devices"] = {"d1", "", ""};
     f.handler.put("/v1/status", 200, status.dump());
 
     const Ran ran = f.run({"status"});
@@ -255,6 +258,13 @@ TEST_CASE("fopctl status: the reason of a disk is printed once", "[client]") {
                                             "warning: device d10 (/srv/d1.img) is given-up: "));
     const auto in_json = nlohmann::json::parse(f.run({"status", "--json"}).out);
     REQUIRE(in_json["warnings"].size() == 3);
+
+    // An older daemon does not say which warnings repeat a reason.
+    status.erase("warning_devices");
+    f.handler.put("/v1/status", 200, status.dump());
+    const Ran older = f.run({"status"});
+    REQUIRE(older.exit_code == 0);
+    REQUIRE_THAT(older.out, ContainsSubstring("warning: in words of the daemon's own\n"));
 }
 
 TEST_CASE("fopctl status: what the server says cannot command the terminal", "[client]") {

@@ -381,6 +381,41 @@ TEST_CASE("fabric tcp: a peer that answers no reads has a limited number given u
     REQUIRE(stage.server().wait([&] { return reads.back()->done(); }));
 }
 
+TEST_CASE("fabric tcp: more reads than a peer may have without an answer end its connection",
+          "[fabric]") {
+    constexpr std::uint32_t kReadsMax = 1024;
+    const bool is_too_many = GENERATE(false, true);
+    CAPTURE(is_too_many);
+    const std::uint32_t count = kReadsMax + (is_too_many ? 1U : 0U);
+    Stage stage(tcp_kind());
+    const Pair innocent = stage.connect();
+    RawPeer peer(stage.address());
+    const End& end = peer.enter(stage);
+    constexpr std::uint32_t kMany = 32U << 20;  // More than the buffers of both sockets.
+    Memory& memory = stage.server().memory(std::string(kMany, 'm'));
+    const RemoteMemory opened = stage.server().open(memory, Access::kRead);
+    std::string asked;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        // The answers to all others wait behind the first one.
+        const std::uint32_t length = i == 0 ? kMany : 1;
+        asked += text_of(encode_frame(
+            {.kind = FrameKind::kRead, .length = length, .tag = i, .key = opened.key}));
+    }
+
+    peer.send(asked + text_of(encode_frame({.kind = FrameKind::kMessage, .length = 4})) + "next");
+
+    REQUIRE(stage.server().wait(
+        [&] { return end.closed.has_value() || !stage.server().messages.empty(); }));
+    if (is_too_many) {
+        REQUIRE(end.closed == Errc::kInvalid);
+        REQUIRE(stage.server().messages.empty());
+    } else {
+        REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+    }
+    stage.server().close(opened);
+    round_trip(stage, innocent);
+}
+
 TEST_CASE("fabric tcp: what is sent of memory that is closed during a read is zeros", "[fabric]") {
     Stage stage(tcp_kind());
     RawPeer peer(stage.address());
@@ -402,6 +437,79 @@ TEST_CASE("fabric tcp: what is sent of memory that is closed during a read is ze
     REQUIRE(received.back() == '\0');
     REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
     REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+}
+
+TEST_CASE("fabric tcp: only answers from memory that is closed become zeros", "[fabric]") {
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    End& end = peer.enter(stage);
+    constexpr std::uint32_t kMany = 32U << 20;  // More than the buffers of both sockets.
+    constexpr std::uint32_t kFew = 1000;
+    Memory& memory = stage.server().memory(std::string(kMany, 'm'));
+    Memory& other = stage.server().memory(std::string(kFew, 'o'));
+    Memory& source = stage.server().memory(std::string(kFew, 'w'));
+    const RemoteMemory opened = stage.server().open(memory, Access::kRead);
+    const RemoteMemory opened_other = stage.server().open(other, Access::kRead);
+    const auto ask = [&peer](std::uint32_t tag, std::uint32_t length, const RemoteMemory& from) {
+        peer.send({.kind = FrameKind::kRead, .length = length, .tag = tag, .key = from.key});
+    };
+    const auto answered = [&peer](std::uint32_t tag, std::uint32_t length) {
+        const std::string header = peer.receive(kFrameHeaderBytes);
+        REQUIRE(header == text_of(encode_frame(
+                              {.kind = FrameKind::kReadData, .length = length, .tag = tag})));
+        return peer.receive(length);
+    };
+    const auto reads_arrived = [&stage, &peer] {
+        const auto before = stage.server().seen([&] { return stage.server().messages.size(); });
+        peer.send({.kind = FrameKind::kMessage, .length = 4}, "next");
+        return stage.server().wait([&] { return stage.server().messages.size() > before; });
+    };
+    ask(1, kMany, opened);
+    ask(2, kFew, opened);
+    REQUIRE(reads_arrived());
+    // A write among the answers, which is given up before it begins.
+    Op& write = end.write(source, {.address = 1, .key = 2});
+    ask(3, kFew, opened_other);
+    ask(4, kFew, opened);
+    REQUIRE(reads_arrived());
+    REQUIRE(give_up(stage, end, write));
+
+    stage.server().close(opened);
+    stage.server().run([&] { std::ranges::fill(memory.bytes, 'S'); });
+
+    REQUIRE(std::ranges::count(answered(1, kMany), 'S') == 0);
+    CHECK(answered(2, kFew) == std::string(kFew, '\0'));
+    CHECK(answered(3, kFew) == std::string(kFew, 'o'));
+    CHECK(answered(4, kFew) == std::string(kFew, '\0'));
+    REQUIRE(stage.server().wait([&] { return write.done(); }));
+    CHECK(write.failed_with(Errc::kCancelled));
+    CHECK_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+    stage.server().close(opened_other);
+}
+
+TEST_CASE("fabric tcp: memory may be closed when a connection that used it has ended", "[fabric]") {
+    const bool by_peer = GENERATE(true, false);
+    CAPTURE(by_peer);
+    Stage stage(tcp_kind());
+    constexpr std::uint32_t kMany = 32U << 20;  // More than the buffers of both sockets.
+    Memory& memory = stage.server().memory(std::string(kMany, 'm'));
+    const RemoteMemory readable = stage.server().open(memory, Access::kRead);
+    const RemoteMemory writable = stage.server().open(memory, Access::kWrite);
+    const Pair innocent = stage.connect();
+    {
+        RawPeer peer(stage.address());
+        End& end = peer.enter(stage);
+        peer.send({.kind = FrameKind::kRead, .length = kMany, .tag = 1, .key = readable.key});
+        peer.send({.kind = FrameKind::kWrite, .length = 100, .key = writable.key}, "begun");
+        REQUIRE(stage.server().wait([&] { return memory.bytes.starts_with("begun"); }));
+        if (!by_peer) stage.server().run([&] { end.connection.reset(); });
+    }
+
+    stage.server().close(readable);
+    stage.server().run([&] { stage.server().machine().take_back_memory(writable); });
+    stage.server().close(writable);
+
+    round_trip(stage, innocent);
 }
 
 TEST_CASE("fabric tcp: memory that is closed during a write is not touched any more", "[fabric]") {

@@ -78,6 +78,9 @@ class DisksTest(ProcessTestCase):
         self.assertEqual(status["state"], "ready")
         self.assertEqual([each for each in status["warnings"] if f"device {name} " in each],
                          [f"device {name} ({device['path']}) is given-up: {device['reason']}"])
+        repeats = [device for warning, device in zip(status["warnings"], status["warning_devices"], strict=True)
+                   if f"device {name} " in warning]
+        self.assertEqual(repeats, [name])
         self.assertIsNone(device["capacity"])
 
     def test_a_first_start_takes_them(self):

@@ -101,8 +101,10 @@ TEST_CASE("sim disks: a foreign disk is refused with a reason, and never written
     REQUIRE_FALSE(d0.capacity_bytes.has_value());
     REQUIRE(machine.report("d1").state == std::string("good"));
     REQUIRE(machine.node.events().errors() == std::vector<std::string>{"daemon.device_given_up"});
-    REQUIRE(machine.node.node().warnings() ==
-            std::vector<std::string>{"device d0 (/sim/d0) is given-up: holds an XFS file system"});
+    const std::vector<daemon::Warning> warnings = machine.node.node().warnings();
+    REQUIRE(warnings.size() == 1);
+    REQUIRE(warnings[0].text == "device d0 (/sim/d0) is given-up: holds an XFS file system");
+    REQUIRE(warnings[0].device == "d0");
     REQUIRE(machine.put(1, 1));
     machine.restart();
     REQUIRE(bytes_of(machine.node.disks().image("d0")) == before);
