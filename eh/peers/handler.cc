@@ -537,10 +537,11 @@ EpochStatus PeersHandler::status() const {
     const bool is_member = member_ && member_->is_seated();
     for (const Peer& other : options_.others) {
         if (is_there(other.name)) continue;
-        const bool is_lost = is_member || other.name == self_.name;
+        using State = EpochStatus::Seen::State;
         status.members.push_back({.name = other.name,
-                                  .state = is_lost ? EpochStatus::Seen::State::kLost
-                                                   : EpochStatus::Seen::State::kUnknown});
+                                  .state = is_member                  ? State::kLost
+                                           : other.name == self_.name ? State::kDetached
+                                                                      : State::kUnknown});
     }
     return status;
 }

@@ -64,9 +64,15 @@ protected:
 struct EpochStatus {
     struct Seen {
         std::string name{};
-        // kLost: the daemon should be a member, and is not. kUnknown: this node is no member
-        // itself, and so does not know the state of others.
-        enum class State : std::uint8_t { kMember, kReady, kLost, kUnknown } state = State::kMember;
+        // kLost: another daemon that should be a member, and is not. kDetached: this node, if it
+        // is no member. kUnknown: this node is no member, and so does not know the state of others.
+        enum class State : std::uint8_t {
+            kMember,
+            kReady,
+            kLost,
+            kDetached,
+            kUnknown
+        } state = State::kMember;
     };
     EpochState state = EpochState::kDetached;
     EpochNumber epoch = kFirstEpoch;

@@ -367,6 +367,19 @@ TEST_CASE("eh handler: what a root has said before it let a node in is no reason
     node.handler.stop();
 }
 
+TEST_CASE("eh handler: a node that is no member is detached, and does not know of others", "[eh]") {
+    MemberOptions options;
+    options.others = {{.name = "a", .address = "a"}, {.name = "b", .address = "b"}};
+    Node node(1s, options);
+
+    const EpochStatus status = node.handler.status();
+
+    using State = EpochStatus::Seen::State;
+    REQUIRE(status.members.size() == 2);
+    CHECK(status.members[0].state == State::kDetached);
+    CHECK(status.members[1].state == State::kUnknown);
+}
+
 TEST_CASE("eh handler: a view that a node is in is logged once", "[eh]") {
     MemberOptions options;
     options.root = {.name = "r", .address = "r"};
