@@ -471,6 +471,7 @@ void PeersHandler::report(const Event& event) {
                  {{"member", name}, {"address", std::string_view(event.address)}});
             break;
         case EventKind::kRefused:
+            if (!is_new_difference(event)) break;
             emit(events, Level::kError, "eh.other_rules",
                  {{"member", name}, {"differs", name_of(event.rule)}});
             break;
@@ -479,6 +480,19 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kWarn, "eh.message_dropped", {{"from", name}});
             break;
     }
+}
+
+// A daemon that is refused asks again every second or two.
+bool PeersHandler::is_new_difference(const Event& event) {
+    constexpr Duration kAgainAfter = 1min;
+    constexpr std::size_t kMost = 64;  // Names are free where no list of members is configured.
+    const Instant now = parts_.reactor.now();
+    const auto found = differences_.find(event.name);
+    const bool is_known = found != differences_.end() && found->second.rule == event.rule;
+    if (is_known && now < after(found->second.told_at, kAgainAfter)) return false;
+    if (found == differences_.end() && differences_.size() >= kMost) differences_.clear();
+    differences_[event.name] = {.rule = event.rule, .told_at = now};
+    return true;
 }
 
 // A root that was started again takes its own place up; that is nothing to look into.
