@@ -25,6 +25,7 @@ std::string_view epoch_in_words(EpochStatus::Seen::State state) {
     switch (state) {
         case EpochStatus::Seen::State::kReady: return "ready";
         case EpochStatus::Seen::State::kLost: return "lost";
+        case EpochStatus::Seen::State::kDetached: return "detached";
         case EpochStatus::Seen::State::kUnknown: return "unknown";
         case EpochStatus::Seen::State::kMember: break;
     }

@@ -218,8 +218,8 @@ int run(Arguments arguments) {
         // With the lock: a daemon that runs in this directory keeps its env.sh.
         options.when_locked =
             [setup = *dev,
-             server = dev_server(
-                 options, (*configuration)->current()->get<fabric::FabricSettings>())] {
+             server =
+                 dev_server(options, (*configuration)->current()->get<fabric::FabricSettings>())] {
                 return write_dev_environment(setup, server);
             };
     }

@@ -102,7 +102,7 @@ config::ListSection<PoolSettings> pools_section() {
 
 std::vector<config::Mistake> check_staging(const std::vector<PoolSettings>& pools) {
     std::vector<config::Mistake> mistakes;
-    const std::string right = "the name of a pool of the family disk";
+    const std::string right = "write the name of a pool of the family disk";
     for (std::size_t i = 0; i < pools.size(); ++i) {
         const PoolSettings& pool = pools[i];
         if (!pool.staging) continue;

@@ -226,7 +226,7 @@ bool Cluster::move_together(Duration patience) {
         const auto status = node.node().localities().front()->epochs()->status();
         const auto is_lost = [](const auto& each) {
             using State = eh::peers::EpochStatus::Seen::State;
-            return each.state == State::kLost || each.state == State::kUnknown;
+            return each.state != State::kMember && each.state != State::kReady;
         };
         return std::ranges::none_of(status.members, is_lost);
     };

@@ -477,6 +477,7 @@ void PeersHandler::report(const Event& event) {
                  {{"member", name}, {"address", std::string_view(event.address)}});
             break;
         case EventKind::kRefused:
+            if (!is_new_difference(event)) break;
             emit(events, Level::kError, "eh.other_rules",
                  {{"member", name}, {"differs", name_of(event.rule)}});
             break;
@@ -485,6 +486,19 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kWarn, "eh.message_dropped", {{"from", name}});
             break;
     }
+}
+
+// A daemon that is refused asks again every second or two.
+bool PeersHandler::is_new_difference(const Event& event) {
+    constexpr Duration kAgainAfter = 1min;
+    constexpr std::size_t kMost = 64;  // Names are free where no list of members is configured.
+    const Instant now = parts_.reactor.now();
+    const auto found = differences_.find(event.name);
+    const bool is_known = found != differences_.end() && found->second.rule == event.rule;
+    if (is_known && now < after(found->second.told_at, kAgainAfter)) return false;
+    if (found == differences_.end() && differences_.size() >= kMost) differences_.clear();
+    differences_[event.name] = {.rule = event.rule, .told_at = now};
+    return true;
 }
 
 // A root that was started again takes its own place up; that is nothing to look into.
@@ -543,10 +557,11 @@ EpochStatus PeersHandler::status() const {
     const bool is_member = member_ && member_->is_seated();
     for (const Peer& other : options_.others) {
         if (is_there(other.name)) continue;
-        const bool is_lost = is_member || other.name == self_.name;
+        using State = EpochStatus::Seen::State;
         status.members.push_back({.name = other.name,
-                                  .state = is_lost ? EpochStatus::Seen::State::kLost
-                                                   : EpochStatus::Seen::State::kUnknown});
+                                  .state = is_member                  ? State::kLost
+                                           : other.name == self_.name ? State::kDetached
+                                                                      : State::kUnknown});
     }
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,9 +65,15 @@ protected:
 struct EpochStatus {
     struct Seen {
         std::string name{};
-        // kLost: the daemon should be a member, and is not. kUnknown: this node is no member
-        // itself, and so does not know the state of others.
-        enum class State : std::uint8_t { kMember, kReady, kLost, kUnknown } state = State::kMember;
+        // kLost: another daemon that should be a member, and is not. kDetached: this node, if it
+        // is no member. kUnknown: this node is no member, and so does not know the state of others.
+        enum class State : std::uint8_t {
+            kMember,
+            kReady,
+            kLost,
+            kDetached,
+            kUnknown
+        } state = State::kMember;
     };
     EpochState state = EpochState::kDetached;
     EpochNumber epoch = kFirstEpoch;
@@ -165,6 +172,8 @@ private:
     void report_takeover(const Event& event);
     void report_awaited(const Event& event);
     void report(const Event& event);
+    // Whether this difference of rules has not been reported in the last minute.
+    bool is_new_difference(const Event& event);
     void report_file(const Error& error);
 
     const Parts parts_;
@@ -194,6 +203,11 @@ private:
     ViewHandle noted_view_;   // The last view that was logged; null: none yet.
     std::string root_;        // The name of that view's root; empty: not known yet.
     std::string awaited_;     // The missing members in the last event about that.
+    struct Difference {
+        UnlikeRule rule = UnlikeRule::kNone;
+        Instant told_at{};
+    };
+    std::map<std::string, Difference> differences_;  // Reported ones, by the other daemon.
     core::WaitQueue left_;
     EpochFigures figures_;
 };

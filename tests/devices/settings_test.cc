@@ -106,3 +106,17 @@ TEST_CASE("devices settings: a tape pool is served by a library that has it", "[
     REQUIRE(mistakes.front().wrong == "tape pool deep needs a library that has its tapes");
     REQUIRE(check_libraries(pools, both).empty());
 }
+
+TEST_CASE("devices settings: the staging of a tape pool is a disk pool", "[devices]") {
+    const std::string right = "write the name of a pool of the family disk";
+    const Pools pools{{.name = "cold", .family = Family::kTape, .staging = "fats"},
+                      {.name = "deep", .family = Family::kTape, .staging = "cold"}};
+
+    const auto mistakes = check_staging(pools);
+
+    REQUIRE(mistakes.size() == 2);
+    CHECK(mistakes[0].wrong == "the staging of pool cold, fats, is no pool in pools");
+    CHECK(mistakes[1].wrong == "the staging of pool deep, cold, is not a disk pool");
+    CHECK(mistakes[0].right == right);
+    CHECK(mistakes[1].right == right);
+}

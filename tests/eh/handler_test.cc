@@ -443,6 +443,44 @@ TEST_CASE("eh handler: what a root has said before it let a node in is no reason
     node.handler.stop();
 }
 
+TEST_CASE("eh handler: a node that is no member is detached, and does not know of others", "[eh]") {
+    MemberOptions options;
+    options.others = {{.name = "a", .address = "a"}, {.name = "b", .address = "b"}};
+    Node node(1s, options);
+
+    const EpochStatus status = node.handler.status();
+
+    using State = EpochStatus::Seen::State;
+    REQUIRE(status.members.size() == 2);
+    CHECK(status.members[0].state == State::kDetached);
+    CHECK(status.members[1].state == State::kUnknown);
+}
+
+TEST_CASE("eh handler: the same difference of rules is reported once a minute", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    Node node(1s, options);
+    const auto round = static_cast<std::uint32_t>(view_with(node).roster[1].incarnation);
+    // How many events there are about three refusals.
+    const auto refused_for = [&](UnlikeRule rule) {
+        [[maybe_unused]] const auto before = node.events.take();
+        for (int i = 0; i < 3; ++i) {
+            node.handler.on_message(
+                options.root,
+                encode({.round = round,
+                        .body = Refuse{.reason = RefuseReason::kRules, .rule = rule}}));
+            node.run_for(1s);
+        }
+        return told(node, "eh.other_rules");
+    };
+    CHECK(refused_for(UnlikeRule::kTimeout) == 1);
+    CHECK(refused_for(UnlikeRule::kTimeout) == 0);
+    CHECK(refused_for(UnlikeRule::kGrace) == 1);
+    node.run_for(1min);
+    CHECK(refused_for(UnlikeRule::kGrace) == 1);
+    node.handler.stop();
+}
+
 TEST_CASE("eh handler: a view that a node is in is logged once", "[eh]") {
     MemberOptions options;
     options.root = {.name = "r", .address = "r"};
