@@ -38,8 +38,8 @@ struct Inspection {
 Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expected);
 // What the inspected cartridge is where `expected` is expected instead; reads nothing.
 CartridgeKind kind_if_expected(const Inspection& found, const TapeIdentity& expected);
-// Does the same as inspect() where nothing but the expected cartridge will do. kInvalid: it is another one; the
-// context describes it.
+// Does the same as inspect() where nothing but the expected cartridge will do. kInvalid: it is
+// another one; the context describes it.
 Task<Result<void>> require_ours(devices::TapeDrive* drive, TapeIdentity expected);
 
 // Writes an empty tape's labels durably, and reads them again. All data on the tape are lost.

@@ -364,8 +364,6 @@ TEST_CASE("reqh tape: a rescue is ordered by administrators, and has a pool", "[
     CHECK(tape.library->repacked.empty());
 }
 
-}  // namespace fopd::reqh::testing::tape_fops
-
 TEST_CASE("reqh tape: formats are listed for everybody, and cancelled by administrators",
           "[reqh]") {
     TapeStage tape;
@@ -407,3 +405,5 @@ TEST_CASE("reqh tape: formats are listed for everybody, and cancelled by adminis
     CHECK(tape.library->cancelled_formats == std::vector<std::string>{"TAPE02L9"});
     CHECK(tape.library->cancelled.empty());
 }
+
+}  // namespace fopd::reqh::testing::tape_fops
