@@ -118,6 +118,8 @@ public:
     // The newest state of the object that replies may show. Empty: the current state in the map.
     std::optional<ObjectState> durable_state(store::Fid fid);
 
+    // How many requests wait for a lock. No reply shows that a request waits.
+    std::size_t waiting_count() const { return waiting_count_; }
     // How many locks were compared with another one since the start. It bounds the cost of a
     // release, which no reply shows.
     std::uint64_t compared_count() const { return compared_count_; }

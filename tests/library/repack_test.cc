@@ -21,8 +21,8 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
-// Objects on tape, every second of which has left the disks.
-Book put_on_tape(TapeStage& stage, std::size_t count, std::size_t bytes_max = 200'000) {
+// Objects on tape; every second one has left the disks.
+Book put_half_on_tape(TapeStage& stage, std::size_t count, std::size_t bytes_max = 200'000) {
     Book book = put_some(stage, count, bytes_max);
     REQUIRE(stage.sync().has_value());
     std::size_t i = 0;
@@ -89,7 +89,7 @@ TEST_CASE("library repack: afterwards nothing on the cartridge is needed", "[lib
     options.drives = GENERATE(1U, 2U);
     options.localities = GENERATE(1U, 2U);
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 40);
+    const Book book = put_half_on_tape(stage, 40);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     std::set<store::Fid> released;
     for (const auto& [fid, bytes] : book) {
@@ -115,7 +115,7 @@ TEST_CASE("library repack: afterwards nothing on the cartridge is needed", "[lib
     }
     // Nothing is written to it any more, and it may be formatted.
     const std::uint64_t files = cartridge(stage, barcode).files;
-    const Book more = put_on_tape(stage, 10);
+    const Book more = put_half_on_tape(stage, 10);
     stage.run_for(5min);
     CHECK(cartridge(stage, barcode).files == files);
     const MediaOutcome formatted = format(stage, barcode);
@@ -199,7 +199,7 @@ TEST_CASE("library repack: is refused where the other cartridges have no room", 
     TapeStageOptions options;
     options.cartridges = 1;
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 4);
+    const Book book = put_half_on_tape(stage, 4);
     const std::string barcode = barcode_of(stage, book.begin()->first);
 
     const MediaOutcome refused = repack(stage, barcode);
@@ -221,7 +221,7 @@ TEST_CASE("library repack: a blank cartridge has nothing to move", "[library]") 
 TEST_CASE("library repack: one that is asked for while the library is opened is refused",
           "[library]") {
     TapeStage stage({.localities = 1, .disks = 1});
-    const Book book = put_on_tape(stage, 4);
+    const Book book = put_half_on_tape(stage, 4);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     bool was_refused = false;
     bool was_begun = false;
@@ -246,7 +246,7 @@ TEST_CASE("library repack: a cancelled one leaves the cartridge in use, and lose
     options.drives = 1;
     options.timing = LibraryTiming::kCalculate;
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 20);
+    const Book book = put_half_on_tape(stage, 20);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     REQUIRE(repack(stage, barcode).kind == Kind::kDone);
     stage.run_for(Duration(static_cast<Duration::rep>(GENERATE(0, 20, 90, 200)) * 1s));
@@ -271,7 +271,7 @@ TEST_CASE("library repack: users' objects that change or go meanwhile are as the
     options.drives = GENERATE(1U, 2U);
     options.timing = LibraryTiming::kCalculate;
     TapeStage stage(options);
-    Book book = put_on_tape(stage, 30);
+    Book book = put_half_on_tape(stage, 30);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     REQUIRE(repack(stage, barcode).kind == Kind::kDone);
     for (int i = 0; i < 10; ++i) {
@@ -302,7 +302,7 @@ TEST_CASE("library repack: after a loss of power it goes on, and nothing is lost
     options.drives = seed % 2 == 0 ? 1 : 2;
     options.pool.copies = seed % 4 == 3 ? 2 : 1;
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 16);
+    const Book book = put_half_on_tape(stage, 16);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     REQUIRE(repack(stage, barcode).kind == Kind::kDone);
     for (int cut = 0; cut < 4; ++cut) {
@@ -328,7 +328,7 @@ TEST_CASE("library repack: an object keeps as many copies as it should have", "[
     TapeStageOptions options;
     options.pool.copies = 2;
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 10);
+    const Book book = put_half_on_tape(stage, 10);
     const std::string barcode = barcode_of(stage, book.begin()->first);
 
     const MediumWork work = repacked(stage, barcode);
@@ -369,7 +369,7 @@ TEST_CASE("library repack: a collection stays together", "[library]") {
 
 TEST_CASE("library repack: is the way out for a suspect cartridge", "[library]") {
     TapeStage stage;
-    const Book book = put_on_tape(stage, 8);
+    const Book book = put_half_on_tape(stage, 8);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     restart_with_state(stage, barcode, CartridgeState::kSuspect, "a test");
     stage.run_for(5min);
@@ -448,7 +448,7 @@ TEST_CASE("library repack: waits for as many drives as its pool has copies", "[l
     options.pool.copies = 2;
     options.cartridges = 6;
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 20);
+    const Book book = put_half_on_tape(stage, 20);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     const std::string drive = stage.library().drives()[0].name;
     REQUIRE(stage.at(0, stage.library().take_drive_down(drive)).kind == Kind::kDone);
@@ -470,7 +470,7 @@ TEST_CASE("library repack: waits for as many drives as its pool has copies", "[l
 
 TEST_CASE("library repack: waits while all drives are down", "[library]") {
     TapeStage stage;
-    Book book = put_on_tape(stage, 20);
+    Book book = put_half_on_tape(stage, 20);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     const Bytes bytes = pattern(1000, 1);
     book.emplace(stage.put(bytes), bytes);
@@ -492,7 +492,7 @@ TEST_CASE("library repack: goes on when its cartridge is here again", "[library]
     options.drives = 1;
     options.timing = LibraryTiming::kCalculate;
     TapeStage stage(options);
-    const Book book = put_on_tape(stage, 20);
+    const Book book = put_half_on_tape(stage, 20);
     const std::string barcode = barcode_of(stage, book.begin()->first);
     unload_all(stage);
     // People take it between two lives of the node, in which it is repacked.
