@@ -136,6 +136,10 @@ void Machine::run(std::uint64_t cut_at, bool rescue) {
     if (!machine_.live(live(rescue), cut_at)) violated("it never ends");
 }
 
+void Machine::violated(std::string what) {
+    if (remains_.violation.empty()) remains_.violation = std::move(what);
+}
+
 // -- what the log asks for --
 
 Result<std::uint32_t> Machine::take_segment(SegmentNeed /*need*/) {
@@ -212,7 +216,7 @@ Task<Result<Replayed>> Machine::open(bool rescue) {
 Task<void> Machine::live(bool rescue) {
     const auto replayed = co_await open(rescue);
     if (!replayed) {
-        violated("open: " + describe(replayed.error()));
+        open_error_ = replayed.error();
         co_return;
     }
     co_await compare(*replayed);
@@ -455,21 +459,34 @@ void Stage::format() {
 std::string Stage::run() {
     format();
     core::Random random = world.random().fork();
-    const Boots machine{.random = random,
-                        .findings = remains_.findings,
-                        .images = {&remains_.image},
-                        .process_ends_of = 5};
-    // One boot more than the plan has looks at what the others left.
+    // The last boot is one more than the plan has, and only looks.
     Plan boots = plan_;
     ++boots.boots;
-    return run_boots(boots, machine, [&](const Boot& boot) {
+    for (unsigned boot = 0; boot <= plan_.boots; ++boot) {
+        const bool last = boot == plan_.boots;
+        const std::uint64_t cut_at = draw_cut(boots, boot, random);
         Plan plan = plan_;
-        if (boot.is_last) plan.operations = 2;
-        Machine life(world, remains_, plan, random.fork());
-        life.run(boot.cut_at, random.below(3) == 0);
-        if (boot.number == 0) first_steps_ = life.steps();
-        world.trace(life.steps());
-    });
+        if (last) plan.operations = 2;
+        std::uint64_t steps = 0;
+        {
+            Machine machine(world, remains_, plan, random.fork());
+            machine.run(cut_at, random.below(3) == 0);
+            steps = machine.steps();
+            if (boot == 0) first_steps_ = steps;
+            if (machine.open_error().has_value() && remains_.violation.empty()) {
+                remains_.violation = "open: " + describe(*machine.open_error());
+            }
+        }
+        if (!remains_.violation.empty()) return remains_.violation;
+        // Every fifth time only the process ended; the kernel ends what it had begun.
+        if (cut_at != 0 && random.below(5) != 0) {
+            remains_.image.crash(random);
+        } else {
+            remains_.image.settle();
+        }
+        world.trace(steps);
+    }
+    return {};
 }
 
 }  // namespace fopd::store::testing

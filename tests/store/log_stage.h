@@ -5,9 +5,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/gate.h"
@@ -89,7 +89,7 @@ struct Remains {
     std::map<std::uint32_t, std::uint64_t> acknowledged;
     std::map<std::uint32_t, std::uint64_t> next_version;
     std::uint64_t acknowledged_seq = 0;
-    Findings findings;
+    std::string violation;
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t cleaned = 0;
@@ -107,6 +107,7 @@ public:
     // `cut_at` is the step at which the power fails; 0: never.
     void run(std::uint64_t cut_at, bool rescue);
     std::uint64_t steps() const { return machine_.power().steps(); }
+    const std::optional<Error>& open_error() const { return open_error_; }
 
 private:
     class MutatedDisk;
@@ -134,7 +135,7 @@ private:
     Task<Result<bool>> block_holds(Put put);
     void checkpoint();
     void note_begun(std::uint64_t seq, const std::vector<Put>& puts);
-    void violated(std::string what) { remains_.findings.add(std::move(what)); }
+    void violated(std::string what);
 
     Remains& remains_;
     const Plan plan_;
@@ -145,6 +146,7 @@ private:
     std::unique_ptr<Log> log_;
     core::WaitQueue ended_;
     AlignedMemory scratch_;
+    std::optional<Error> open_error_;
 
     std::map<std::uint32_t, Put> state_;  // All that was begun.
     std::deque<std::pair<std::uint64_t, Put>> unapplied_;
