@@ -248,6 +248,10 @@ TEST_CASE("fopctl status: the reason of a disk is printed once", "[client]") {
                           "device d10 (/srv/d1.img) is given-up: " + reason};
     status["warning_devices"] = {"d1", "", ""};
     f.handler.put("/v1/status", 200, status.dump());
+    f.handler.put("/v1/status", 200, status.dump());
+    // An older daemon does not say which warnings repeat a reason.
+    status.erase("warning_devices");
+    f.handler.put("/v1/status", 200, status.dump());
 
     const Ran ran = f.run({"status"});
 
@@ -259,9 +263,6 @@ TEST_CASE("fopctl status: the reason of a disk is printed once", "[client]") {
     const auto in_json = nlohmann::json::parse(f.run({"status", "--json"}).out);
     REQUIRE(in_json["warnings"].size() == 3);
 
-    // An older daemon does not say which warnings repeat a reason.
-    status.erase("warning_devices");
-    f.handler.put("/v1/status", 200, status.dump());
     const Ran older = f.run({"status"});
     REQUIRE(older.exit_code == 0);
     REQUIRE_THAT(older.out, ContainsSubstring("warning: in words of the daemon's own\n"));
@@ -426,9 +427,7 @@ TEST_CASE("fopctl no server: the message names the path and what to do", "[clien
     const std::string path = dir / "admin.sock";
 
     const Ran missing = run_alone({"status", "--admin", path});
-    {
-        const OneReply stale(path, "");
-    }
+    { const OneReply stale(path, ""); }
     const Ran refused = run_alone({"status", "--admin", path});
     const Ran too_long = run_alone({"status", "--admin", dir / std::string(200, 'x')});
 

@@ -138,7 +138,7 @@ TEST_CASE("admin server: a file that is no socket is never removed", "[daemon][a
     const StartProblem problem = f.problem();
 
     REQUIRE(problem.exit_code == 73);
-    REQUIRE_THAT(problem.message, ContainsSubstring("no socket"));
+    REQUIRE_THAT(problem.message, ContainsSubstring("not a socket"));
     REQUIRE(fs::file_size(f.options.socket) == 8);
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("devices settings: the staging of a tape pool is a disk pool", "[devic
     const auto mistakes = check_staging(pools);
 
     REQUIRE(mistakes.size() == 2);
-    CHECK(mistakes[0].wrong == "the staging of pool cold, fats, is no pool in pools");
+    CHECK(mistakes[0].wrong == "the staging of pool cold, fats, is not in pools");
     CHECK(mistakes[1].wrong == "the staging of pool deep, cold, is not a disk pool");
     CHECK(mistakes[0].right == right);
     CHECK(mistakes[1].right == right);

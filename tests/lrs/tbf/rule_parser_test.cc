@@ -289,9 +289,9 @@ TEST_CASE("lrs rule: rates are in operations, bytes, both, none and without limi
 }
 
 TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
-    check_mistake("", 1, "no name");
-    check_mistake("\"a\" * rate=1/s", 1, "no name");
-    check_mistake("a/b * rate=1/s", 1, "no name");
+    check_mistake("", 1, "cannot be the name of a rule");
+    check_mistake("\"a\" * rate=1/s", 1, "cannot be the name of a rule");
+    check_mistake("a/b * rate=1/s", 1, "cannot be the name of a rule");
     check_mistake("r", 2,
                   "expected a condition, found the end; write key=value, or '*' for everything");
     check_mistake("r rate=5", 3,
@@ -469,7 +469,7 @@ TEST_CASE("lrs rule: a limit is of the server, or of the cluster", "[lrs]") {
     REQUIRE(changed.has_value());
     CHECK(changed->text() == "r * rate=1/s rank=7");
     CHECK(parse_change("r rate=2/s", cluster)->is_cluster);
-    check_mistake("r * rate=1/s scope=world", 20, "no scope");
+    check_mistake("r * rate=1/s scope=world", 20, "is not a scope");
     check_mistake("r * rate=1/s scope=server scope=server", 27, "there twice");
-    check_mistake("r * rate=1/s scope={server}", 20, "no single value");
+    check_mistake("r * rate=1/s scope={server}", 20, "expected a single value, found '{'");
 }
