@@ -427,7 +427,9 @@ TEST_CASE("fopctl no server: the message names the path and what to do", "[clien
     const std::string path = dir / "admin.sock";
 
     const Ran missing = run_alone({"status", "--admin", path});
-    { const OneReply stale(path, ""); }
+    {
+        const OneReply stale(path, "");
+    }
     const Ran refused = run_alone({"status", "--admin", path});
     const Ran too_long = run_alone({"status", "--admin", dir / std::string(200, 'x')});
 
