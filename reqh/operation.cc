@@ -193,7 +193,11 @@ store::LastWriter Operation::last_writer(const store::LastWriter& before) const 
 Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     if (data == store::Data::kPending) {
         const auto written = co_await change_.write_data(&io_);
-        if (!written) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed a write");
+        if (!written) {
+            const std::string_view why = written.error().context;
+            co_return refused(fop::Status::kOutcomeUnknown,
+                              why.empty() ? "the disk failed a write" : why);
+        }
     }
     const Waiting waiting = waits_for({.what = WaitsFor::kLog});
     const auto finished = co_await change_.finish();

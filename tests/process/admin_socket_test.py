@@ -71,7 +71,7 @@ class AdminSocketPlaceTest(ProcessTestCase):
             with self.subTest(name):
                 make()
                 before = path.lstat()
-                self.fopd.refused(DATA_DIR, path, "no socket", "remove it", left=[path])
+                self.fopd.refused(DATA_DIR, path, "not a socket", "remove it", left=[path])
                 self.assertEqual((path.lstat().st_ino, path.lstat().st_mode), (before.st_ino, before.st_mode))
                 path.rmdir() if name == "directory" else path.unlink()
 

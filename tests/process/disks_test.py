@@ -491,7 +491,7 @@ class DisksTest(ProcessTestCase):
         pools = list(self.fopd.settings["pools"])
         for cold, reason in (
             ({"name": "cold", "family": "tape"}, r"pools\[1\].staging: a tape pool needs disks"),
-            ({"name": "cold", "family": "tape", "staging": "none_such"}, r"pools\[1\].staging: the staging of pool cold, none_such, is no pool"),
+            ({"name": "cold", "family": "tape", "staging": "none_such"}, r"pools\[1\].staging: the staging of pool cold, none_such, is not in pools"),
             ({"name": "cold", "family": "tape", "staging": "fast"}, r"pools\[1\]: tape pool cold needs a library"),
         ):
             with self.subTest(reason):
