@@ -5,6 +5,7 @@ import os
 import pty
 import random
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -195,11 +196,15 @@ class TreesTest(TreeTestCase):
         self.assertEqual(len(self.names()), 120)
 
     def test_a_tree_stops_where_the_quota_ends(self):
-        ada = self.owner("fast=,20")
-        self.write({str(number): b"x" for number in range(300)})
+        """Objects that are there count as free before the tree is sent, but this tree replaces none of them."""
+        ada = self.owner("fast=,160")
+        self.write({f"old{number}": b"x" for number in range(80)})
+        self.ctl("put", "-r", self.source, "a/", *ada)
+        shutil.rmtree(self.source)
+        self.write({str(number): b"x" for number in range(150)})
         done = self.ctl_bytes("put", "-r", self.source, "a/", *ada)
         self.assertEqual(done.returncode, REFUSED)
-        self.assertEqual(len(self.names()), 20)
+        self.assertEqual(len(self.names()), 160)
         complaints = done.stderr.decode().splitlines()
         self.assertIn("the quota has no room for more; the rest was not tried", complaints[-1])
         self.assertLessEqual(len(complaints), 17)  # As many as are in flight, and the last line.
