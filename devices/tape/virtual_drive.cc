@@ -82,6 +82,20 @@ Task<Result<void>> VirtualDrive::unload() {
     const InFlight in_flight(in_flight_);
     if (!cartridge_) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
     if (!deck_.loaded()) co_return Result<void>{};
+    const Result<void> closed = co_await close_tape();
+    if (deck_.loaded()) co_return closed;
+    const Instant end = timing_.unload(now());
+    co_await spend_until(end);
+    co_return closed;
+}
+
+Task<Result<void>> VirtualDrive::close() {
+    const InFlight in_flight(in_flight_);
+    if (!deck_.loaded()) co_return Result<void>{};
+    co_return co_await close_tape();
+}
+
+Task<Result<void>> VirtualDrive::close_tape() {
     Result<void> closed;
     if (file_) {
         const std::uint64_t end = deck_.records().end_offset();
@@ -93,8 +107,6 @@ Task<Result<void>> VirtualDrive::unload() {
     }
     file_.reset();
     deck_.unload();
-    const Instant end = timing_.unload(now());
-    co_await spend_until(end);
     co_return closed;
 }
 

@@ -37,6 +37,9 @@ public:
 
     Task<Result<LoadedTape>> load() override;
     Task<Result<void>> unload() override;
+    // Closes the image of the tape, if one is loaded. Takes no time of a drive: a drive keeps its
+    // cartridge when its daemon ends.
+    Task<Result<void>> close();
     const std::optional<LoadedTape>& loaded() const override { return deck_.loaded(); }
     Task<Result<TapePosition>> position() override;
     Task<Result<TapeRead>> read(core::Buffer into) override;
@@ -73,6 +76,8 @@ private:
     Task<Result<void>> move(MoveDeck move_deck);
     Instant now() const;
     Task<void> spend_until(Instant end);
+    // The tape stays loaded if no thread can close it.
+    Task<Result<void>> close_tape();
 
     core::Reactor& reactor_;
     core::Offload& offload_;

@@ -176,8 +176,8 @@ Task<Result<void>> VirtualLibrary::close() {
     Result<void> first;
     for (const auto& drive : drives_) {
         if (!drive->loaded()) continue;
-        const auto unloaded = co_await drive->unload();
-        if (!unloaded && first) first = unloaded;
+        const auto closed = co_await drive->close();
+        if (!closed && first) first = closed;
     }
     lock_ = {};
     co_return first;
