@@ -35,6 +35,11 @@ void BlockSet::add(store::BlockRange range) {
 
 BlockSet BlockSet::take(const BlockSet& blocks) {
     BlockSet taken;
+    // Most sets of one object are apart.
+    const bool is_apart = empty() || blocks.empty() ||
+                          ranges_.back().end() <= blocks.ranges_.front().first ||
+                          blocks.ranges_.back().end() <= ranges_.front().first;
+    if (is_apart) return taken;
     std::vector<store::BlockRange> left;
     auto other = blocks.ranges_.begin();
     const auto last = blocks.ranges_.end();

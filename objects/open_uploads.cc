@@ -324,7 +324,9 @@ void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
     // Called before the write ends, because an idle upload would lose its rank.
     if (ended.added_blocks_ > 0) {
         ended.uploads_->stay(ended.fid_, space, now);
-        if (upload->keeps_room) ended.uploads_->line_.note_progress(now);
+        // One of unknown size could go on without end.
+        const bool will_end = upload->keeps_room && !upload->expected.is_unknown;
+        if (will_end) ended.uploads_->line_.note_progress(now);
     }
     ended.uploads_->end_write(*upload, ended);
 }

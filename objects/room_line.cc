@@ -1,6 +1,7 @@
 #include "objects/room_line.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fopd::objects {
 
@@ -40,6 +41,7 @@ void RoomLine::renew(const Key& key, std::uint64_t blocks, Instant now) {
     let_go(now);
     Place* const place = find(key);
     if (place == nullptr) return;
+    if (in_turn_ == key && blocks < place->waiting.blocks) progress_at_ = now;
     place->waiting.blocks = blocks;
     place->until = std::min(after(now, stay_of(key)), place->waiting.deadline);
 }
@@ -90,7 +92,10 @@ void RoomLine::observe(std::int64_t available_blocks, Instant now) {
         progress_at_ = now;
     }
     if (after(progress_at_, kTurn) > now) return;
+    // At the end of the line: those that wait now come first when it has force again.
     first->yields_until = after(now, kYields);
+    first->made_at = now;
+    std::rotate(first, std::next(first), places_.end());
     in_turn_.reset();
 }
 

@@ -24,15 +24,16 @@ namespace fopd::objects {
 // Until then small requests may pass, so that one that waits for a moment stops nobody.
 //
 // The first place with force has its turn. If nothing has made progress in its favour for kTurn,
-// the place has no force for kYields: it may want what pinned objects or a broken library keep, and
-// others would wait with it. Lives on one reactor.
+// the place goes to the end of the line and has no force for kYields: it may want what pinned
+// objects or a broken library keep, and others would wait with it. Lives on one reactor.
 class RoomLine {
 public:
     static constexpr std::size_t kPlacesMax = 256;
     // Clients pause for half a second at most.
     static constexpr Duration kStays = 5s;
-    // Recalls look for room after 30 seconds at most.
-    static constexpr Duration kRecallStays = 2min;
+    // Recalls look for room after 30 seconds at most. One that has found it waits for a drive, for
+    // three minutes at most, and until the tape is at its object.
+    static constexpr Duration kRecallStays = 6min;
     static constexpr Duration kGrace = 10s;
     static constexpr Duration kTurn = 10min;
     static constexpr Duration kYields = 1h;
@@ -58,7 +59,8 @@ public:
     // Gives it a place at the end of the line, or lets it keep its place. Does nothing if there are
     // no places left.
     void wait(const Waiting& waiting, Instant now);
-    // Changes the room that it wants, and lets it stay. Does nothing if it has no place.
+    // Changes the room that it wants, and lets it stay. Less is progress. Does nothing if it has no
+    // place.
     void renew(const Key& key, std::uint64_t blocks, Instant now);
     // It has got room, or wants none any more.
     void leave(const Key& key);
@@ -75,7 +77,7 @@ public:
     // Notes how much room there is beyond what uploads need; negative: they need more. More than
     // ever in a turn is progress.
     void observe(std::int64_t available_blocks, Instant now);
-    // Notes progress: an upload that keeps room has got blocks, so it will end.
+    // Notes progress: an upload of known size that keeps room has got blocks, so it will end.
     void note_progress(Instant now) { progress_at_ = now; }
 
     bool is_empty() const { return places_.empty(); }

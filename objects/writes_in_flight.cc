@@ -14,7 +14,10 @@ WritesInFlight::Write::Counted WritesInFlight::Write::begin(WritesInFlight& all,
     if (holes.empty()) return {};
     if (const auto others = all.of_objects_.find(of.fid); others != all.of_objects_.end()) {
         for (const Write* const each : others->second) {
-            if (each->of_.owner == of.owner) static_cast<void>(holes.take(each->own_));
+            if (each->of_.owner != of.owner) continue;
+            static_cast<void>(holes.take(each->own_));
+            // If that one's change does not begin, it hands them over.
+            static_cast<void>(holes.take(each->filled_));
         }
     }
     const std::uint64_t blocks = holes.count();

@@ -179,3 +179,40 @@ TEST_CASE("objects room line: one recall has a place, and other recalls pass it"
     line.line.leave(recall_of(1));
     CHECK(line.before(key_of(3)) == 0);
 }
+
+TEST_CASE("objects room line: a recall whose bytes arrive keeps its turn", "[objects]") {
+    Line line;
+    constexpr std::uint64_t kRecalled = 1000;
+    line.line.wait({.key = recall_of(1), .blocks = kRecalled, .deadline = kNever}, line.now);
+    line.pass(RoomLine::kGrace);
+    std::uint64_t rest = kRecalled;
+    for (Duration passed{0}; passed < 3 * RoomLine::kTurn; passed += 1min) {
+        line.pass(1min);
+        line.line.renew(recall_of(1), --rest, line.now);
+        line.line.observe(10, line.now);
+    }
+    CHECK(line.before(key_of(2)) == rest);
+}
+
+TEST_CASE("objects room line: a place that has lost its turn is behind those that waited then",
+          "[objects]") {
+    Line line;
+    line.wait(key_of(1));
+    line.pass_grace(1, 1);
+    std::int64_t available = 10;
+    const auto pass_second = [&line, &available] {
+        line.pass(1s);
+        line.wait(key_of(1));
+        line.wait(key_of(2));
+        line.line.observe(available, line.now);
+    };
+    for (Duration passed{0}; passed < RoomLine::kTurn + 20s; passed += 1s) pass_second();
+    REQUIRE(line.before(key_of(2)) == 0);
+    for (Duration passed{0}; passed < RoomLine::kYields; passed += 1s) {
+        ++available;
+        pass_second();
+    }
+    CHECK(line.before(key_of(2)) == 0);
+    CHECK(line.before(key_of(1)) == kWanted);
+    CHECK(line.before(key_of(3)) == 2 * kWanted);
+}
