@@ -321,6 +321,7 @@ Task<Result<void>> DriveUnit::give_back(std::optional<CartridgeId> id) {
     const bool is_stuck = !unloaded && unloaded.error().code != Errc::kNotFound &&
                           unloaded.error().code != Errc::kBusy;
     if (is_stuck) {
+        parts_.robot.note_given_back(serial);
         note_stuck(id ? id : cartridge_there(), unloaded.error());
         co_return unloaded;
     }

@@ -291,6 +291,10 @@ void Robot::note_used(std::string_view drive_serial) {
     uses_.insert_or_assign(std::string(drive_serial), Use::kUsed);
 }
 
+void Robot::note_given_back(std::string_view drive_serial) {
+    uses_.insert_or_assign(std::string(drive_serial), Use::kGivenBack);
+}
+
 void Robot::note_down(std::string_view drive_serial) {
     down_.insert(std::string(drive_serial));
 }

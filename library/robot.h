@@ -65,6 +65,8 @@ public:
     void remove_drive(std::string_view serial);
     // The drive uses the cartridge in it, as after load().
     void note_used(std::string_view drive_serial);
+    // The drive could not give back the cartridge in it. Another drive that wants it may take it.
+    void note_given_back(std::string_view drive_serial);
     // Whether the drive has a cartridge that people have put into it.
     bool has_stray(std::string_view drive_serial) const;
     // A drive that is down is not entitled to the cartridge in it.

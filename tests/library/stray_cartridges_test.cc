@@ -165,3 +165,17 @@ TEST_CASE("library: a cartridge that a drive does not unload fails its requests 
     CHECK(loaded_in(stage, 1) == object.barcode);
     CHECK(stage.recalled(object.fid) == object.bytes);
 }
+
+TEST_CASE("library: a cartridge that a drive did not unload once is not busy there for ever",
+          "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_idle_tape(stage);
+    put_into_drive(stage, address_of(stage, object.barcode), 1, true);
+    stage.drive(1).inject(devices::TapeFault::kStuck);
+
+    CHECK(load_into(stage, "V00003L9", 1).kind == StrayKind::kFailed);
+    const std::string drive = name_of(stage, 1);
+    CHECK(stage.at(0, stage.library().bring_drive_up(drive)).kind == StrayKind::kDone);
+    look(stage);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
