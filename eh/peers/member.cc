@@ -399,9 +399,12 @@ Instant Member::next_deadline() const {
     if (assembly_.number != 0) or_at(assembly_.again_at);
     if (phase_ == Phase::kSettling || phase_ == Phase::kRefused) or_at(settle_at_);
     if (candidacy_) {
-        or_at(candidacy_->resend_at);
-        if (candidacy_->majority_at != kNever && !store_busy_)
-            or_at(after(candidacy_->majority_at, wait_for_late()));
+        // While the store is asked whether a swap has happened, a candidate does nothing.
+        if (phase_ == Phase::kNone) {
+            or_at(candidacy_->resend_at);
+            if (candidacy_->majority_at != kNever && !store_busy_)
+                or_at(after(candidacy_->majority_at, wait_for_late()));
+        }
     } else {
         or_at(candidate_at());
     }
