@@ -529,9 +529,13 @@ Task<void> TapeLibrary::empty(Unit* unit, Instant deadline) {
         const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
         waits = slept.has_value() && parts_.reactor.now() < deadline;
     }
-    if (waits) {
-        // What went wrong, the drive has said.
+    // What went wrong, the drive has said. An inventory that runs meanwhile may find a cartridge in
+    // the drive, or the changer may be busy: then it is unloaded again.
+    for (int tries = 0; waits && tries < 3; ++tries) {
         [[maybe_unused]] const auto unloaded = co_await unit->drive->unload();
+        if (unit->drive->is_down() || !unit->drive->cartridge()) break;
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        waits = slept.has_value() && parts_.reactor.now() < deadline;
     }
     unit->is_emptying = false;
     tell_changed();
