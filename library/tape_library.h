@@ -379,8 +379,9 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_;
     std::vector<Unit> units_;
-    std::string not_open_;   // Why the last attempt to open the library failed.
-    bool is_ready_ = false;  // All parts are open, and end() has not begun.
+    std::string not_open_;     // Why the last attempt to open the library failed.
+    bool is_opening_ = false;  // An attempt to open the library is in progress.
+    bool is_ready_ = false;    // All parts are open, and end() has not begun.
     // Technologies for which library.no_drive_limits was emitted, and nothing has changed since.
     std::set<std::string_view> without_limits_;
     // The state of look_again().

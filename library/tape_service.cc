@@ -499,6 +499,11 @@ Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
 // -- drives --
 
 Task<std::vector<DriveRow>> TapeLibrary::unload_all(Instant deadline) {
+    // Until the library is open, it adds one drive after another, with the cartridge in it.
+    while (is_opening_) {
+        const auto woken = co_await changed_.wait({.deadline = deadline, .cancel = &stop_});
+        if (!woken) break;
+    }
     for (Unit& each : units_) {
         if (std::exchange(each.is_emptying, true)) continue;
         parts_.reactor.spawn(gate_, empty(&each, deadline));
@@ -529,13 +534,9 @@ Task<void> TapeLibrary::empty(Unit* unit, Instant deadline) {
         const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
         waits = slept.has_value() && parts_.reactor.now() < deadline;
     }
-    // What went wrong, the drive has said. An inventory that runs meanwhile may find a cartridge in
-    // the drive, or the changer may be busy: then it is unloaded again.
-    for (int tries = 0; waits && tries < 3; ++tries) {
+    if (waits) {
+        // What went wrong, the drive has said.
         [[maybe_unused]] const auto unloaded = co_await unit->drive->unload();
-        if (unit->drive->is_down() || !unit->drive->cartridge()) break;
-        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
-        waits = slept.has_value() && parts_.reactor.now() < deadline;
     }
     unit->is_emptying = false;
     tell_changed();

@@ -213,6 +213,19 @@ TEST_CASE("library drives: all of them give their cartridges back, and rest", "[
     stage.stop();
 }
 
+TEST_CASE("library drives: those of a library that is being opened are unloaded, too",
+          "[library]") {
+    TapeStage stage;
+    put_some(stage, 1);
+    REQUIRE(stage.sync().has_value());
+    stage.restart();
+
+    CHECK(stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min))).empty());
+    stage.run_for(1min);
+    for (const DriveRow& each : stage.library().drives()) CHECK(each.barcode.empty());
+    stage.stop();
+}
+
 TEST_CASE("library drives: one that does not give its cartridge back in time is named",
           "[library]") {
     TapeStage stage;
