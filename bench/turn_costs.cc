@@ -50,6 +50,34 @@ double unit_ns(Job job) {
     return median(std::move(rounds));
 }
 
+// The same of two jobs that take turns: the second one works on what the first one has done, which
+// returns how many units that is.
+struct PairNs {
+    double first = 0;
+    double second = 0;
+};
+template <typename First, typename Second>
+PairNs pair_ns(First first, Second second) {
+    std::vector<double> firsts;
+    std::vector<double> seconds;
+    for (int round = 0; round < kCostRounds; ++round) {
+        PairNs spent;
+        double units = 0;
+        while (spent.first + spent.second < static_cast<double>(kCostRound.count())) {
+            const Instant start = kClock.now();
+            const std::size_t done = first();
+            const Instant between = kClock.now();
+            second(done);
+            spent.first += ns_between(start, between);
+            spent.second += ns_between(between, kClock.now());
+            units += static_cast<double>(done);
+        }
+        firsts.push_back(spent.first / units);
+        seconds.push_back(spent.second / units);
+    }
+    return {.first = median(std::move(firsts)), .second = median(std::move(seconds))};
+}
+
 // -- frames --
 
 class CountedFrames final : public fabric::FrameUser {
@@ -98,28 +126,17 @@ CipherTimes time_records(std::size_t plain_bytes) {
     const std::array<std::span<const std::byte>, 1> parts{plain};
     std::vector<std::vector<std::byte>> records(
         kRecords, std::vector<std::byte>(plain_bytes + RecordCipher::kTagBytes));
-    CipherTimes times;
-    std::vector<double> seals;
-    std::vector<double> opens;
-    for (int round = 0; round < kCostRounds; ++round) {
-        double seal_ns = 0;
-        double open_ns = 0;
-        double count = 0;
-        while (seal_ns + open_ns < static_cast<double>(kCostRound.count())) {
-            const Instant start = kClock.now();
-            for (std::vector<std::byte>& each : records) sealing.seal(label, parts, each);
-            const Instant sealed = kClock.now();
-            for (const std::vector<std::byte>& each : records) {
-                if (!opening.open(label, each, plain)) fail("a record does not open");
-            }
-            seal_ns += ns_between(start, sealed);
-            open_ns += ns_between(sealed, kClock.now());
-            count += static_cast<double>(kRecords);
+    const auto seal_all = [&] {
+        for (std::vector<std::byte>& each : records) sealing.seal(label, parts, each);
+        return kRecords;
+    };
+    const auto open_all = [&](std::size_t) {
+        for (const std::vector<std::byte>& each : records) {
+            if (!opening.open(label, each, plain)) fail("a record does not open");
         }
-        seals.push_back(seal_ns / count);
-        opens.push_back(open_ns / count);
-    }
-    return {.seal_ns = median(std::move(seals)), .open_ns = median(std::move(opens))};
+    };
+    const PairNs times = pair_ns(seal_all, open_all);
+    return {.seal_ns = times.first, .open_ns = times.second};
 }
 
 // -- sockets --
@@ -178,28 +195,13 @@ struct SocketTimes {
 SocketTimes time_sockets(const LoopbackPair& pair, std::size_t bytes_of_call) {
     std::vector<std::byte> source(bytes_of_call, std::byte{'x'});
     std::vector<std::byte> target(bytes_of_call);
-    std::vector<double> sends;
-    std::vector<double> receives;
-    for (int round = 0; round < kCostRounds; ++round) {
-        double send_ns = 0;
-        double receive_ns = 0;
-        double bytes = 0;
-        while (send_ns + receive_ns < static_cast<double>(kCostRound.count())) {
-            const Instant start = kClock.now();
-            const std::size_t sent = pair.send(source);
-            const Instant is_sent = kClock.now();
-            for (std::size_t left = sent; left > 0;) {
-                left -= pair.receive(std::span(target).first(left));
-            }
-            send_ns += ns_between(start, is_sent);
-            receive_ns += ns_between(is_sent, kClock.now());
-            bytes += static_cast<double>(sent);
+    const auto receive_all = [&](std::size_t sent) {
+        for (std::size_t left = sent; left > 0;) {
+            left -= pair.receive(std::span(target).first(left));
         }
-        sends.push_back(send_ns / bytes);
-        receives.push_back(receive_ns / bytes);
-    }
-    return {.sent_byte_ns = median(std::move(sends)),
-            .received_byte_ns = median(std::move(receives))};
+    };
+    const PairNs times = pair_ns([&] { return pair.send(source); }, receive_all);
+    return {.sent_byte_ns = times.first, .received_byte_ns = times.second};
 }
 
 }  // namespace

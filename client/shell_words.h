@@ -8,11 +8,10 @@
 
 namespace fopd::client {
 
-// Divides a line into words and removes quotes as a shell does. Blanks separate words. Everything
-// in
-// '...' is literal. A backslash makes the next character literal; in "..." only a " or a backslash.
-// A # at the beginning of a word begins a comment. $ and * are ordinary characters. The error is a
-// message for people.
+// Divides a line into words and removes quotes as a shell does. Blanks separate words. In '...'
+// everything is literal. A backslash makes the next character literal; in "..." only a " or a
+// backslash. A # at the beginning of a word begins a comment. $ and * are ordinary characters. The
+// error is a message for people.
 std::expected<std::vector<std::string>, std::string> shell_words(std::string_view line);
 
 }  // namespace fopd::client

@@ -138,7 +138,7 @@ public:
     }
     // The recall has used its room, or wants none any more.
     void recall_ended(store::Fid fid) { line_.leave({.fid = fid, .is_recall = true}); }
-    // For tests.
+    // Who waits for room. No reply shows how many wait, and for how long.
     RoomLine& line() { return line_; }
 
     // A request of an upload that was refused, because the uploads before it need the room.

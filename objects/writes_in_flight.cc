@@ -35,16 +35,14 @@ WritesInFlight::Write::Counted WritesInFlight::Write::begin_append(WritesInFligh
                                                                    std::uint64_t blocks) {
     ENSURE(!is_counted());
     const auto others = all.of_objects_.find(of.fid);
-    const bool is_known =
-        others != all.of_objects_.end() &&
-        std::ranges::any_of(others->second, [&](const Write* each) {
-            return each->of_.owner == of.owner && each->is_append_ && each->request_ == request;
-        });
+    const bool is_known = others != all.of_objects_.end() &&
+                          std::ranges::any_of(others->second, [&](const Write* each) {
+                              return each->of_.owner == of.owner && each->append_ == request;
+                          });
     const std::uint64_t counted = is_known ? 0 : blocks;
     const auto verdict = all.use_.take_in_flight(*of.owner, counted);
     if (verdict != DiskUse::Verdict::kTaken) return {.verdict = verdict, .blocks = counted};
-    is_append_ = true;
-    request_ = request;
+    append_ = request;
     appended_blocks_ = counted;
     all.join(*this, of);
     return {.blocks = counted};
@@ -56,24 +54,24 @@ void WritesInFlight::join(Write& write, const Write::Of& of) {
     of_objects_[of.fid].push_back(&write);
 }
 
+void WritesInFlight::move_counts(Write& from, Write& to, const BlockSet& blocks) {
+    to.own_.add(from.own_.take(blocks));
+    if (from.is_same_append_as(to)) {
+        to.appended_blocks_ += std::exchange(from.appended_blocks_, 0);
+    }
+}
+
 void WritesInFlight::take_over(Write& write, const BlockSet& holes) {
     for (Write* const each : of_objects_.at(write.of_.fid)) {
         if (each == &write || each->of_.owner != write.of_.owner) continue;
-        write.own_.add(each->own_.take(holes));
-        const bool is_same =
-            write.is_append_ && each->is_append_ && each->request_ == write.request_;
-        if (is_same) write.appended_blocks_ += std::exchange(each->appended_blocks_, 0);
+        move_counts(*each, write, holes);
     }
 }
 
 std::uint64_t WritesInFlight::hand_over(Write& write) {
     if (const auto others = of_objects_.find(write.of_.fid); others != of_objects_.end()) {
         for (Write* const each : others->second) {
-            if (each->of_.owner != write.of_.owner) continue;
-            each->own_.add(write.own_.take(each->wanted_));
-            const bool is_same =
-                write.is_append_ && each->is_append_ && each->request_ == write.request_;
-            if (is_same) each->appended_blocks_ += std::exchange(write.appended_blocks_, 0);
+            if (each->of_.owner == write.of_.owner) move_counts(write, *each, each->wanted_);
         }
     }
     return write.own_.count() + write.appended_blocks_;
@@ -124,8 +122,7 @@ void WritesInFlight::Write::end() {
     all.use_.end_in_flight(*of_.owner, all.hand_over(*this));
     wanted_ = BlockSet();
     own_ = BlockSet();
-    is_append_ = false;
-    request_ = {};
+    append_.reset();
     appended_blocks_ = 0;
 }
 

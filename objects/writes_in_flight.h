@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "objects/block_set.h"
@@ -71,19 +72,25 @@ public:
 
     private:
         friend class WritesInFlight;
+        bool is_same_append_as(const Write& other) const {
+            return append_.has_value() && append_ == other.append_;
+        }
+
         WritesInFlight* all_ = nullptr;  // Null: nothing is counted.
         Of of_;
         BlockSet wanted_;
         BlockSet own_;     // A part of wanted_: the holes that count for this write.
         BlockSet filled_;  // Returned by fill().
-        bool is_append_ = false;
-        store::ReplyKey request_{};           // Of an append.
-        std::uint64_t appended_blocks_ = 0;   // Counted for this append.
-        std::uint64_t filled_by_append_ = 0;  // Of these, returned by fill().
+        std::optional<store::ReplyKey> append_{};  // The request, if it is an append.
+        std::uint64_t appended_blocks_ = 0;        // Counted for this append.
+        std::uint64_t filled_by_append_ = 0;       // Of these, returned by fill().
     };
 
 private:
     void join(Write& write, const Write::Of& of);
+    // What counts for one write counts for another one from now on: those of the blocks, and those
+    // that the same append adds.
+    static void move_counts(Write& from, Write& to, const BlockSet& blocks);
     // Makes holes that are counted for others be counted for this write.
     void take_over(Write& write, const BlockSet& holes);
     // Lets other writes count what was counted for this one, as far as they write it, too. Returns

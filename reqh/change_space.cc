@@ -5,6 +5,7 @@
 
 #include "library/library.h"
 #include "objects/block_io.h"
+#include "reqh/write_plan.h"
 
 namespace fopd::reqh {
 
@@ -171,11 +172,7 @@ Granted<> ChangeSpace::charge(objects::PoolOwner whose, objects::Amount amount,
 
 Granted<> ChangeSpace::count_in_flight(store::Fid fid, std::span<const fop::Range> ranges) {
     objects::BlockSet wanted;
-    for (const fop::Range& each : ranges) {
-        if (each.length == 0) continue;
-        const std::uint64_t first = each.offset / fop::kBlockBytes;
-        wanted.add({.first = first, .count = (each.end() - 1) / fop::kBlockBytes + 1 - first});
-    }
+    for (const fop::Range& each : ranges) wanted.add(blocks_of(std::span(&each, 1)));
     return count_blocks_in_flight(fid, std::move(wanted));
 }
 
