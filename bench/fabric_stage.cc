@@ -1,5 +1,6 @@
 #include "bench/fabric_stage.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -84,10 +85,13 @@ private:
         free_buffers_.pop_back();
         Result<void> moved;
         for (std::uint64_t at = 0; moved && at < body.bytes; at += kBufferBytes) {
+            core::Buffer part = buffer;
+            part.size_bytes =
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(kBufferBytes, body.bytes - at));
             if (service_ == Service::kPull) {
-                moved = co_await fop->pull(&body.source, at, buffer);
+                moved = co_await fop->pull(&body.source, at, part);
             } else {
-                moved = co_await fop->push(&body.target, at, buffer);
+                moved = co_await fop->push(&body.target, at, part);
             }
         }
         free_buffers_.push_back(buffer);
