@@ -36,7 +36,7 @@ std::vector<std::byte> EpochLaws::contribution(std::size_t member,
                                                std::size_t bytes_at_most) const {
     auto data = calls_.numbers(member, bytes_at_most);
     // Zeros behind the numbers, so that the calls for one epoch have different lengths.
-    const std::size_t zeros = 8 * ((calls_.count() + member) % 4);
+    const std::size_t zeros = 8 * ((calls_.count(member) + member) % 4);
     data.resize(std::min(data.size() + zeros, bytes_at_most));
     return data;
 }
@@ -73,6 +73,10 @@ void EpochLaws::on_step(std::size_t member, const eh::peers::Member& state) {
     watch_.require(state.is_pending() == calls_.is_pending(member), "I5",
                    name_of(member) + " lost its call");
     states_.on_step(watch_, member, state);
+}
+
+bool EpochLaws::has_seen(std::size_t member, const eh::peers::Member& state) const {
+    return state.is_pending() == calls_.is_pending(member) && states_.has_seen(member, state);
 }
 
 std::uint64_t EpochLaws::fingerprint() const {

@@ -37,8 +37,10 @@ public:
     // The store has lost its view: views are numbered from 1 again, and epochs go on with higher
     // numbers.
     void on_views_lost();
-    // Called after each step of a member.
+    // Called after each step of a member. It may be left out if has_seen().
     void on_step(std::size_t member, const eh::peers::Member& state);
+    // Whether on_step() would find nothing wrong and note nothing new.
+    bool has_seen(std::size_t member, const eh::peers::Member& state) const;
 
     // Notes a failure that belongs to no law.
     void fail(const std::string& how) { watch_.require(false, "world", how); }

@@ -9,20 +9,30 @@ namespace fopd::sim {
 MemberStates::MemberStates(std::vector<std::string> names, std::size_t fanout)
     : names_(std::move(names)), fanout_(fanout), processes_(names_.size()) {}
 
+std::size_t MemberStates::contributions_max(std::size_t member,
+                                            const eh::peers::Member& state) const {
+    if (!state.is_seated()) return 1;
+    const auto position = state.view()->find(names_[member]);
+    return position ? 1 + eh::child_count(*position, state.view()->size(), fanout_) : 1;
+}
+
+bool MemberStates::has_seen(std::size_t member, const eh::peers::Member& state) const {
+    const Process& process = processes_[member];
+    return process.left == state.left_view() &&
+           (!state.is_seated() || process.seen_view == state.view_number()) &&
+           state.contributions() <= contributions_max(member, state);
+}
+
 void MemberStates::on_step(EpochWatch& watch, std::size_t member, const eh::peers::Member& state) {
     const std::string& name = names_[member];
     Process& process = processes_[member];
-    std::size_t children = 0;
-    if (state.is_seated()) {
-        const auto position = state.view()->find(name);
-        watch.require(position.has_value(), "I8", name + " has a seat in a view without it");
-        if (!position) return;
-        children = eh::child_count(*position, state.view()->size(), fanout_);
-    }
-    if (state.contributions() > children + 1) {
+    if (state.is_seated() && !state.view()->find(name))
+        return watch.require(false, "I8", name + " has a seat in a view without it");
+    const std::size_t most = contributions_max(member, state);
+    if (state.contributions() > most) {
         watch.require(false, "I12",
                       name + " holds " + std::to_string(state.contributions()) +
-                          " contributions, and has " + std::to_string(children) + " children");
+                          " contributions, and has " + std::to_string(most - 1) + " children");
     }
     if (state.is_seated() && state.view_number() != process.seen_view) {
         process.seen_view = state.view_number();

@@ -17,6 +17,8 @@ class MemberStates {
 public:
     MemberStates(std::vector<std::string> names, std::size_t fanout);
 
+    // Whether on_step() would find nothing wrong and note nothing new.
+    bool has_seen(std::size_t member, const eh::peers::Member& state) const;
     // REQUIRES: the watch has been told of all views that were committed.
     void on_step(EpochWatch& watch, std::size_t member, const eh::peers::Member& state);
     // The process has ended.
@@ -33,6 +35,9 @@ private:
         eh::peers::LeftView left{};
         eh::ViewNumber seen_view = 0;
     };
+
+    // The member's own contribution, and those of its children.
+    std::size_t contributions_max(std::size_t member, const eh::peers::Member& state) const;
 
     std::vector<std::string> names_;
     std::size_t fanout_;

@@ -23,7 +23,7 @@ std::uint64_t number_at(std::span<const std::byte> numbers, std::size_t index) {
 }  // namespace
 
 NumberedCalls::NumberedCalls(std::vector<std::string> names)
-    : names_(std::move(names)), pending_(names_.size()) {}
+    : names_(std::move(names)), pending_(names_.size()), calls_(names_.size()) {}
 
 void NumberedCalls::combine(std::span<std::byte> into, std::span<const std::byte> one,
                             std::span<const std::byte> other) {
@@ -37,7 +37,7 @@ void NumberedCalls::combine(std::span<std::byte> into, std::span<const std::byte
 
 std::vector<std::byte> NumberedCalls::numbers(std::size_t member, std::size_t bytes_at_most) const {
     std::vector<std::byte> data(std::min(numbers_bytes(), bytes_at_most));
-    const std::uint64_t call = calls_.size() + 1;
+    const std::uint64_t call = count(member) + 1;
     if (8 * member < data.size()) std::memcpy(data.data() + 8 * member, &call, sizeof call);
     return data;
 }
@@ -45,8 +45,8 @@ std::vector<std::byte> NumberedCalls::numbers(std::size_t member, std::size_t by
 void NumberedCalls::on_call(EpochWatch& watch, std::size_t member, const Accepted& call,
                             Instant now) {
     watch.require(!is_pending(member), "I5", names_[member] + " may call twice");
-    calls_.push_back({.member = member, .bytes = call.bytes});
-    pending_[member] = {.number = calls_.size(), .called_at = now, .longest = call.longest};
+    calls_[member].push_back(call.bytes);
+    pending_[member] = {.number = count(member), .called_at = now, .longest = call.longest};
 }
 
 void NumberedCalls::on_leave(std::size_t member, eh::Incarnation incarnation) {
@@ -77,7 +77,7 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
     const eh::CommittedView* const of = watch.view(answer.view);
     if (of == nullptr) return;
     const eh::CommittedView& view = *of;
-    watch.require(how.numbers.size() <= calls_[pending - 1].bytes, "I9", who);
+    watch.require(how.numbers.size() <= calls_[member][pending - 1], "I9", who);
 
     std::size_t shortest = SIZE_MAX;
     bool sees_all = true;
@@ -98,14 +98,14 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
             continue;
         }
         watch.require(in_roster.has_value(), "I8", whose + " who is no member");
-        watch.require(call <= calls_.size() && calls_[call - 1].member == i, "I3", whose);
+        watch.require(call <= count(i), "I3", whose);
         if (!watch.broken().empty()) return;
-        shortest = std::min(shortest, calls_[call - 1].bytes);
+        shortest = std::min(shortest, calls_[i][call - 1]);
         if (i == member) watch.require(call == pending, "I3", whose + " has another call");
         // The result may contain a call that was answered with an error, but not a call that was in
         // an earlier epoch.
         const Identity identity{member, how.incarnation};
-        watch.require(seen_.emplace(call, identity).second, "I3b", whose + " again");
+        watch.require(seen_.emplace(Call{i, call}, identity).second, "I3b", whose + " again");
     }
     if (sees_all) {
         ++whole_results_;
@@ -122,7 +122,8 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
 }
 
 std::uint64_t NumberedCalls::fingerprint() const {
-    std::uint64_t hash = calls_.size();
+    std::uint64_t hash = 1;
+    for (const auto& calls : calls_) hash = core::mix(hash, calls.size());
     for (const Pending& each : pending_) hash = core::mix(hash, each.number);
     for (const auto& [member, incarnation] : left_)
         hash = core::mix(hash, member * 97 + incarnation);

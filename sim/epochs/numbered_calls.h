@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -15,9 +16,9 @@
 namespace fopd::sim {
 
 // The calls of members for epochs, and the laws of their answers. A contribution is an array with a
-// number of 8 bytes for each member. The contributor's number is the number of its call; the others
-// are 0. So a combined result shows which calls it contains. Members are identified by their index.
-// A value: a copy continues independently.
+// number of 8 bytes for each member. The contributor's number says which of its calls this is; the
+// others are 0. So a combined result shows which calls it contains. Members are identified by their
+// index. A value: a copy continues independently.
 class NumberedCalls {
 public:
     explicit NumberedCalls(std::vector<std::string> names);
@@ -53,7 +54,7 @@ public:
     // A call that is not answered yet must not be late.
     void look(EpochWatch& watch, std::size_t member, Duration frozen, Instant now) const;
 
-    std::size_t count() const { return calls_.size(); }  // Calls so far.
+    std::size_t count(std::size_t member) const { return calls_[member].size(); }  // So far.
     bool is_pending(std::size_t member) const { return pending_[member].number != 0; }
     // REQUIRES: is_pending().
     Instant called_at(std::size_t member) const { return pending_[member].called_at; }
@@ -65,10 +66,11 @@ private:
     using Identity = std::pair<std::size_t, eh::Incarnation>;
     struct Call {
         std::size_t member = 0;
-        std::size_t bytes = 0;
+        std::uint64_t number = 0;
+        auto operator<=>(const Call&) const = default;
     };
     struct Pending {
-        std::uint64_t number = 0;  // 0: no call is pending.
+        std::uint64_t number = 0;  // Among this member's; 0: no call is pending.
         Instant called_at{};
         Duration longest{};
     };
@@ -78,10 +80,10 @@ private:
 
     std::vector<std::string> names_;
     std::vector<Pending> pending_;  // By member.
-    std::vector<Call> calls_;       // Call n is at n - 1.
+    // By member: the bytes of its calls. Call n is at n - 1.
+    std::vector<std::vector<std::size_t>> calls_;
     std::set<Identity> left_;
-    std::set<std::pair<std::uint64_t, Identity>>
-        seen_;  // Contributions, and the members that got them.
+    std::set<std::pair<Call, Identity>> seen_;  // Contributions, and the members that got them.
     std::uint64_t whole_results_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,8 +21,16 @@ namespace {
 
 constexpr std::size_t kMembers = 3;
 
-Peer peer_number(std::size_t index) {
-    return {.name = sim::EpochLaws::name_of(index), .address = sim::EpochLaws::name_of(index)};
+const Peer& peer_number(std::size_t index) {
+    static const std::array<Peer, kMembers> peers = [] {
+        std::array<Peer, kMembers> all;
+        for (std::size_t i = 0; i < kMembers; ++i) {
+            const std::string name = sim::EpochLaws::name_of(i);
+            all[i] = {.name = name, .address = name};
+        }
+        return all;
+    }();
+    return peers[index];
 }
 
 MemberOptions small_options(std::size_t fanout) {
@@ -39,7 +48,7 @@ MemberOptions small_options(std::size_t fanout) {
 struct Flying {
     std::size_t from = 0;
     std::size_t to = 0;
-    Message message;
+    std::shared_ptr<const Message> message;
     std::uint64_t hash = 0;
 };
 
@@ -54,7 +63,10 @@ struct Waiting {
 struct World {
     explicit World(const ExplorationBudget& budget) : left(budget) {}
 
-    std::vector<std::optional<Member>> members;
+    // Shared with the worlds that this one was copied from, and copied before it acts. Null: it has
+    // crashed.
+    std::array<std::shared_ptr<Member>, kMembers> members;
+    std::array<std::uint64_t, kMembers> fingerprints{};  // Of members, as they are now.
     std::array<Incarnation, kMembers> durable{};
     std::array<Instant, kMembers> clocks{};
     std::array<Waiting, kMembers> waiting;
@@ -62,36 +74,43 @@ struct World {
     std::array<int, kMembers> calls{};
     std::array<bool, kMembers> away{};
     std::vector<Flying> flying;
-    std::vector<ViewHandle> history;
     ExplorationBudget left;
-    sim::EpochLaws laws{kMembers, left.fanout, 1h};
+    // Shared, too, and copied before they note something.
+    std::shared_ptr<sim::EpochLaws> laws =
+        std::make_shared<sim::EpochLaws>(kMembers, left.fanout, 1h);
+
+    sim::EpochLaws& own_laws() {
+        if (laws.use_count() > 1) laws = std::make_shared<sim::EpochLaws>(*laws);
+        return *laws;
+    }
 };
 
-// Hashes of 64 bits in one array: 8 bytes a state, at most half of them in use. That two of n
-// states have one hash, so that one is not gone on from, has a chance of n² / 2^65.
+// Hashes of 64 bits in one array, at most half of which is in use. That two of n states have one
+// hash, so that one is not gone on from, has a chance of n² / 2^65.
 class HashSet {
 public:
-    // False: it was there.
-    bool insert(std::uint64_t hash) {
+    // REQUIRES: it does not contain the hash.
+    void insert(std::uint64_t hash) {
         if (2 * count_ >= slots_.size()) grow();
-        if (hash == kEmpty) hash = 1;
-        if (!put(hash)) return false;
+        put(hash);
         ++count_;
-        return true;
+    }
+    bool contains(std::uint64_t hash) const {
+        return !slots_.empty() && slots_[slot_of(hash)] != kEmpty;
     }
 
 private:
     static constexpr std::uint64_t kEmpty = 0;
 
-    bool put(std::uint64_t hash) {
+    // Of the hash, or a free one.
+    std::size_t slot_of(std::uint64_t hash) const {
         std::size_t at = hash & (slots_.size() - 1);
-        while (slots_[at] != kEmpty) {
-            if (slots_[at] == hash) return false;
+        while (slots_[at] != kEmpty && slots_[at] != stored(hash))
             at = (at + 1) & (slots_.size() - 1);
-        }
-        slots_[at] = hash;
-        return true;
+        return at;
     }
+    static std::uint64_t stored(std::uint64_t hash) { return hash == kEmpty ? 1 : hash; }
+    void put(std::uint64_t hash) { slots_[slot_of(hash)] = stored(hash); }
     void grow() {
         const std::vector<std::uint64_t> old = std::exchange(
             slots_, std::vector<std::uint64_t>(std::max<std::size_t>(1024, 2 * slots_.size())));
@@ -118,16 +137,17 @@ public:
                 {.name = peer.name, .incarnation = 1, .address = peer.address, .joined = 1});
         }
         const auto handle = std::make_shared<const CommittedView>(std::move(view));
-        world.history.push_back(handle);
-        world.laws.on_commit(handle);
+        world.own_laws().on_commit(handle);
         for (std::size_t i = 0; i < kMembers; ++i) {
             world.clocks[i] = Instant{100s};
             world.durable[i] = 1;
-            world.members.emplace_back(std::in_place, options_, peer_number(i), 1, world.clocks[i]);
+            world.members[i] =
+                std::make_shared<Member>(options_, peer_number(i), 1, world.clocks[i]);
             world.members[i]->seat(handle, world.clocks[i]);
             (void)world.members[i]->take_effects();
         }
         for (std::size_t i = 0; i < kMembers; ++i) call(world, i);
+        for (std::size_t i = 0; i < kMembers; ++i) note_fingerprint(world, i);
         result_.is_whole = true;
         visit(world, 0);
         return result_;
@@ -139,23 +159,27 @@ private:
     }
 
     void visit(const World& world, std::size_t depth) {
-        if (!world.laws.broken().empty()) {
-            if (result_.wrong.empty()) result_.wrong = world.laws.broken();
+        if (!world.laws->broken().empty()) {
+            if (result_.wrong.empty()) result_.wrong = world.laws->broken();
             return;
         }
         if (result_.states >= states_max_) {
             result_.is_whole = false;
             return;
         }
-        if (!seen_.insert(fingerprint(world))) return;
+        if (!is_new(world)) return;
         ++result_.states;
         result_.depth = std::max(result_.depth, depth);
 
-        const auto branch = [&](const auto& act) {
+        // Member i does something, or something happens to a message for it.
+        const auto branch = [&](std::size_t i, const auto& act) {
             if (is_over()) return;
             ++result_.steps;
             World next = world;
+            if (next.members[i]) next.members[i] = std::make_shared<Member>(*next.members[i]);
             act(next);
+            note_fingerprint(next, i);
+            if (is_without_effect(next, world)) return;
             visit(next, depth + 1);
         };
         std::uint64_t last = 0;
@@ -163,11 +187,11 @@ private:
             // Equal messages are one.
             if (f > 0 && world.flying[f].hash == last) continue;
             last = world.flying[f].hash;
-            branch([&](World& next) { deliver(next, f, true); });
-            if (world.left.losses > 0)
-                branch([&](World& next) { drop(next, f, next.left.losses); });
+            const std::size_t to = world.flying[f].to;
+            // A message that is lost is one that never arrives: there is nothing more to explore.
+            branch(to, [&](World& next) { deliver(next, f, true); });
             if (world.left.doubles > 0) {
-                branch([&](World& next) {
+                branch(to, [&](World& next) {
                     --next.left.doubles;
                     deliver(next, f, false);
                 });
@@ -180,15 +204,16 @@ private:
     void visit_member(const World& world, std::size_t i, const Branch& branch) {
         const Waiting& waiting = world.waiting[i];
         if (!world.members[i]) {
-            branch([&](World& next) {
-                next.members[i].emplace(options_, peer_number(i), next.durable[i], next.clocks[i]);
+            branch(i, [&](World& next) {
+                next.members[i] = std::make_shared<Member>(options_, peer_number(i),
+                                                           next.durable[i], next.clocks[i]);
                 next.current[i] = 0;
                 call(next, i);
             });
             return;
         }
         if (waiting.persist) {
-            branch([&](World& next) {
+            branch(i, [&](World& next) {
                 const Incarnation incarnation = *std::exchange(next.waiting[i].persist, {});
                 next.durable[i] = incarnation;
                 next.members[i]->on_persisted(incarnation, next.clocks[i]);
@@ -196,25 +221,25 @@ private:
             });
         }
         if (waiting.reads) {
-            branch([&](World& next) {
+            branch(i, [&](World& next) {
                 next.waiting[i].reads = false;
-                next.members[i]->on_view_read(next.history.back(), next.clocks[i]);
+                next.members[i]->on_view_read(next.laws->history().back(), next.clocks[i]);
                 settle(next, i);
             });
         }
         if (waiting.swap) {
-            branch([&](World& next) { write(next, i, false); });
-            if (world.left.unknown > 0) branch([&](World& next) { write(next, i, true); });
+            branch(i, [&](World& next) { write(next, i, false); });
+            if (world.left.unknown > 0) branch(i, [&](World& next) { write(next, i, true); });
         }
         if (waiting.swapped) {
-            branch([&](World& next) {
+            branch(i, [&](World& next) {
                 const Swapped outcome = *std::exchange(next.waiting[i].swapped, {});
                 next.members[i]->on_view_swapped(outcome, next.clocks[i]);
                 settle(next, i);
             });
         }
         if (world.left.jumps > 0 && world.members[i]->next_deadline() != kNever) {
-            branch([&](World& next) {
+            branch(i, [&](World& next) {
                 --next.left.jumps;
                 next.clocks[i] = std::max(next.members[i]->next_deadline(),
                                           next.clocks[i] + options_.root_silent);
@@ -223,27 +248,27 @@ private:
             });
         }
         if (world.left.crashes > 0) {
-            branch([&](World& next) {
+            branch(i, [&](World& next) {
                 --next.left.crashes;
                 next.members[i].reset();
                 // A swap that the store has not seen yet may still happen.
                 if (next.waiting[i].swap) write(next, i, false);
                 next.waiting[i] = {};
-                next.laws.on_crash(i);
+                next.own_laws().on_crash(i);
             });
         }
         if (world.left.leaves > 0 && !world.away[i]) {
-            branch([&](World& next) {
+            branch(i, [&](World& next) {
                 --next.left.leaves;
                 next.away[i] = true;
-                next.laws.on_leave(i, *next.members[i]);
+                next.own_laws().on_leave(i, *next.members[i]);
                 next.current[i] = 0;
                 next.members[i]->last_epoch(next.clocks[i]);
                 settle(next, i);
             });
         }
-        if (world.away[i] && !world.members[i]->is_pending()) {
-            branch([&](World& next) {
+        if (world.away[i] && !world.members[i]->is_pending() && world.calls[i] < budget_.calls) {
+            branch(i, [&](World& next) {
                 next.away[i] = false;
                 call(next, i);
             });
@@ -255,23 +280,15 @@ private:
         if (takes_it)
             world.flying.erase(world.flying.begin() + static_cast<std::ptrdiff_t>(flying));
         if (!world.members[arrived.to]) return;
-        world.members[arrived.to]->on_message(peer_number(arrived.from), arrived.message,
+        world.members[arrived.to]->on_message(peer_number(arrived.from), *arrived.message,
                                               world.clocks[arrived.to]);
         settle(world, arrived.to);
     }
 
-    static void drop(World& world, std::size_t flying, int& budget) {
-        --budget;
-        world.flying.erase(world.flying.begin() + static_cast<std::ptrdiff_t>(flying));
-    }
-
     void write(World& world, std::size_t i, bool is_unknown) {
         const peers::SwapStore swap = *std::exchange(world.waiting[i].swap, {});
-        const bool fits = world.history.size() == swap.expected;
-        if (fits) {
-            world.history.push_back(swap.next);
-            world.laws.on_commit(swap.next);
-        }
+        const bool fits = world.laws->history().size() == swap.expected;
+        if (fits) world.own_laws().on_commit(swap.next);
         world.waiting[i].swapped = fits ? Swapped::kYes : Swapped::kNo;
         if (is_unknown) {
             --world.left.unknown;
@@ -281,10 +298,10 @@ private:
 
     void call(World& world, std::size_t i) {
         if (world.calls[i] >= budget_.calls || world.members[i]->is_pending()) return;
-        const auto data = world.laws.contribution(i, 8 * kMembers);
+        const auto data = world.laws->contribution(i, 8 * kMembers);
         if (!world.members[i]->next_epoch(world.current[i], data, world.clocks[i])) return;
         ++world.calls[i];
-        world.laws.on_call(i, data.size(), world.clocks[i]);
+        world.own_laws().on_call(i, data.size(), world.clocks[i]);
         settle(world, i);
     }
 
@@ -301,14 +318,15 @@ private:
                 } else if (const auto* const swap = std::get_if<peers::SwapStore>(&effect)) {
                     world.waiting[i].swap = *swap;
                 } else if (const auto* const answer = std::get_if<peers::Answer>(&effect)) {
-                    world.laws.on_answer(i, *world.members[i], *answer, 0s, world.clocks[i]);
+                    world.own_laws().on_answer(i, *world.members[i], *answer, 0s, world.clocks[i]);
                     world.current[i] = answer->epoch.value_or(0);
                     answered = true;
                 }
             }
             if (answered && !world.away[i]) call(world, i);
         }
-        world.laws.on_step(i, *world.members[i]);
+        if (!world.laws->has_seen(i, *world.members[i]))
+            world.own_laws().on_step(i, *world.members[i]);
     }
 
     static void send(World& world, std::size_t from, peers::Send sent) {
@@ -318,20 +336,73 @@ private:
         // The beats of a living root change nothing but when others doubt it: the jumps do that.
         if (std::holds_alternative<peers::Beat>(sent.message.body)) return;
         std::uint64_t hash = from * kMembers + to + 1;
-        for (const std::byte byte : encode(sent.message))
-            hash = core::mix(hash, static_cast<std::uint64_t>(byte));
+        const std::vector<std::byte> bytes = encode(sent.message);
+        for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+            hash = core::mix(hash, word);
+        }
+        hash = core::mix(hash, bytes.size());
         // A link holds one message of a kind that says the same.
         const auto other = std::ranges::lower_bound(world.flying, hash, {}, &Flying::hash);
         if (other != world.flying.end() && other->hash == hash) return;
-        world.flying.insert(
-            other, {.from = from, .to = to, .message = std::move(sent.message), .hash = hash});
+        world.flying.insert(other,
+                            {.from = from,
+                             .to = to,
+                             .message = std::make_shared<const Message>(std::move(sent.message)),
+                             .hash = hash});
+    }
+
+    static void note_fingerprint(World& world, std::size_t i) {
+        const Member* const member = world.members[i].get();
+        world.fingerprints[i] = member != nullptr ? member->fingerprint(world.clocks[i]) : 0;
+    }
+
+    // A message has arrived and changed nothing. All that follows would follow, too, had it not
+    // arrived yet.
+    bool is_without_effect(const World& next, const World& world) const {
+        return next.flying.size() + 1 == world.flying.size() && next.laws == world.laws &&
+               counts_of(next.left) == counts_of(world.left) &&
+               fingerprint_without_messages(next) == fingerprint_without_messages(world);
+    }
+
+    // False: this state was seen, perhaps with more left of what may happen. So was all that
+    // follows.
+    bool is_new(const World& world) {
+        const std::uint64_t state = fingerprint(world);
+        const auto least = counts_of(world.left);
+        const auto most = counts_of(budget_);
+        for (auto left = least;;) {
+            if (seen_.contains(hash_of(state, left))) return false;
+            std::size_t i = 0;
+            for (; i < left.size() && left[i] == most[i]; ++i) left[i] = least[i];
+            if (i == left.size()) break;
+            ++left[i];
+        }
+        seen_.insert(hash_of(state, least));
+        return true;
+    }
+
+    using Counts = std::array<int, 5>;
+    static Counts counts_of(const ExplorationBudget& left) {
+        return {left.jumps, left.crashes, left.doubles, left.leaves, left.unknown};
+    }
+    static std::uint64_t hash_of(std::uint64_t state, const Counts& left) {
+        std::uint64_t packed = 0;
+        for (const int each : left) packed = 16 * packed + static_cast<std::uint64_t>(each);
+        return core::mix(state, packed);
     }
 
     std::uint64_t fingerprint(const World& world) const {
-        std::uint64_t hash = world.laws.fingerprint();
+        std::uint64_t hash = fingerprint_without_messages(world);
+        for (const Flying& flying : world.flying) hash = core::mix(hash, flying.hash);
+        return hash;
+    }
+    std::uint64_t fingerprint_without_messages(const World& world) const {
+        std::uint64_t hash = world.laws->fingerprint();
         const auto add = [&](std::uint64_t value) { hash = core::mix(hash, value); };
         for (std::size_t i = 0; i < kMembers; ++i) {
-            add(world.members[i] ? world.members[i]->fingerprint(world.clocks[i]) : 0);
+            add(world.fingerprints[i]);
             add(world.durable[i]);
             add(static_cast<std::uint64_t>(world.calls[i]) * 2 + (world.away[i] ? 1 : 0));
             add(static_cast<std::uint64_t>(world.current[i]));
@@ -339,12 +410,6 @@ private:
             add(waiting.persist.value_or(0));
             add((waiting.reads ? 1U : 0U) + (waiting.swap ? 2U : 0U));
             add(waiting.swapped ? static_cast<std::uint64_t>(*waiting.swapped) + 1 : 0);
-        }
-        for (const Flying& flying : world.flying) add(flying.hash);
-        const ExplorationBudget& left = world.left;
-        for (const int each :
-             {left.jumps, left.crashes, left.losses, left.doubles, left.leaves, left.unknown}) {
-            add(static_cast<std::uint64_t>(each));
         }
         return hash;
     }

@@ -17,7 +17,6 @@ struct ExplorationBudget {
     int calls = 2;  // Of each member.
     int jumps = 3;  // Times a member's clock advances by the time after which a root is silent.
     int crashes = 0;
-    int losses = 0;
     int doubles = 0;
     int leaves = 0;
     int unknown = 0;  // Answers of the store that get lost.
@@ -36,7 +35,8 @@ struct Explored {
 // Explores what three members with a common view store may do, starting as members of one view: in
 // every state each message in flight may be the next to arrive, each answer of the store the next
 // to happen, and each member's clock may run ahead of the others. A swap happens in one step and is
-// answered in another. States that were seen are not gone on from.
+// answered in another. Any number of messages may be lost: a message that has not arrived is never
+// missed. States that were seen are not gone on from.
 Explored explore(const ExplorationBudget& budget, std::uint64_t states_max);
 
 }  // namespace fopd::eh::testing
