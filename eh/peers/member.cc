@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -443,19 +444,19 @@ std::uint64_t Member::fingerprint(Instant now) const {
     const auto add_age = [&](Instant at) {
         add(at == kNever ? 1 : static_cast<std::uint64_t>((now - at).count()) + 3);
     };
-    const auto add_data = [&](const std::vector<std::byte>& data) {
-        add(data.size());
-        for (const std::byte byte : data) add(static_cast<std::uint64_t>(byte));
-    };
-    const auto add_text = [&](const std::string& text) {
-        add(text.size());
-        for (const char c : text) add(static_cast<std::uint64_t>(c));
+    const auto add_bytes = [&](const auto& bytes) {
+        add(bytes.size());
+        for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+            add(word);
+        }
     };
     const auto add_start = [&](const StartRecord& record) {
         add(record.view);
         add(record.round);
         add(static_cast<std::uint64_t>(record.epoch));
-        add_data(record.data);
+        add_bytes(record.data);
     };
     add(durable_);
     add(incarnation_);
@@ -464,7 +465,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add(static_cast<std::uint64_t>(standing_));
     add(call_ ? 1 : 0);
     if (call_) {
-        add_data(call_->data);
+        add_bytes(call_->data);
         add_age(call_->began);
         add_age(call_->ready_since);
         add(call_->is_folded ? 1 : 0);
@@ -479,7 +480,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add(promised_anew_);
     for (const Child& child : children_) {
         add((child.is_ready ? 1U : 0U) + (child.has_view ? 2U : 0U) + (child.has_start ? 4U : 0U));
-        if (child.is_ready) add_data(child.report.data);
+        if (child.is_ready) add_bytes(child.report.data);
     }
     add_time(news_at_);
     add(is_reported_ ? 1 : 0);
@@ -493,7 +494,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_time(join_at_);
     add_time(join_not_before_);
     add(failures_);
-    add_text(root_hint_.name);
+    add_bytes(root_hint_.name);
     add(record_ == nullptr ? 0 : record_->number());
     add_time(read_at_);
     add_time(create_at_);
@@ -524,12 +525,12 @@ std::uint64_t Member::fingerprint(Instant now) const {
         add(duty_->start_retried ? 1 : 0);
         for (const std::uint32_t at : duty_->has_start) add(at);
         for (const auto& [name, joiner] : duty_->joiners) {
-            add_text(name);
+            add_bytes(name);
             add(joiner.incarnation);
         }
-        for (const auto& name : duty_->leavers) add_text(name);
-        for (const auto& [name, reason] : duty_->evict) add_text(name);
-        for (const auto& name : duty_->to_front) add_text(name);
+        for (const auto& name : duty_->leavers) add_bytes(name);
+        for (const auto& [name, reason] : duty_->evict) add_bytes(name);
+        for (const auto& name : duty_->to_front) add_bytes(name);
         add((duty_->wants_bump ? 1U : 0U) + (duty_->wants_out ? 2U : 0U) +
             (duty_->wants_in ? 4U : 0U) + (duty_->admitted_in_closing ? 8U : 0U));
         add_time(duty_->admit_at);
@@ -539,7 +540,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add(candidacy_ ? candidacy_->target->number() : 0);
     if (candidacy_) {
         for (const auto& [name, ack] : candidacy_->granted) {
-            add_text(name);
+            add_bytes(name);
             add((ack.is_member ? 1U : 0U) + (ack.wants_join ? 2U : 0U));
             add_start(ack.record);
         }

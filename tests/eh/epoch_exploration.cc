@@ -66,7 +66,8 @@ struct World {
     // Shared with the worlds that this one was copied from, and copied before it acts. Null: it has
     // crashed.
     std::array<std::shared_ptr<Member>, kMembers> members;
-    std::array<std::uint64_t, kMembers> fingerprints{};  // Of members, as they are now.
+    // Of members and what they wait for, as they are now.
+    std::array<std::uint64_t, kMembers> fingerprints{};
     std::array<Incarnation, kMembers> durable{};
     std::array<Instant, kMembers> clocks{};
     std::array<Waiting, kMembers> waiting;
@@ -355,15 +356,24 @@ private:
 
     static void note_fingerprint(World& world, std::size_t i) {
         const Member* const member = world.members[i].get();
-        world.fingerprints[i] = member != nullptr ? member->fingerprint(world.clocks[i]) : 0;
+        std::uint64_t hash = member != nullptr ? member->fingerprint(world.clocks[i]) : 0;
+        const auto add = [&](std::uint64_t value) { hash = core::mix(hash, value); };
+        add(world.durable[i]);
+        add(static_cast<std::uint64_t>(world.calls[i]) * 2 + (world.away[i] ? 1 : 0));
+        add(static_cast<std::uint64_t>(world.current[i]));
+        const Waiting& waiting = world.waiting[i];
+        add(waiting.persist.value_or(0));
+        add((waiting.reads ? 1U : 0U) + (waiting.swap ? 2U : 0U));
+        add(waiting.swapped ? static_cast<std::uint64_t>(*waiting.swapped) + 1 : 0);
+        world.fingerprints[i] = hash;
     }
 
     // A message has arrived and changed nothing. All that follows would follow, too, had it not
     // arrived yet.
-    bool is_without_effect(const World& next, const World& world) const {
+    static bool is_without_effect(const World& next, const World& world) {
         return next.flying.size() + 1 == world.flying.size() && next.laws == world.laws &&
-               counts_of(next.left) == counts_of(world.left) &&
-               fingerprint_without_messages(next) == fingerprint_without_messages(world);
+               next.fingerprints == world.fingerprints &&
+               counts_of(next.left) == counts_of(world.left);
     }
 
     // False: this state was seen, perhaps with more left of what may happen. So was all that
@@ -393,24 +403,10 @@ private:
         return core::mix(state, packed);
     }
 
-    std::uint64_t fingerprint(const World& world) const {
-        std::uint64_t hash = fingerprint_without_messages(world);
-        for (const Flying& flying : world.flying) hash = core::mix(hash, flying.hash);
-        return hash;
-    }
-    std::uint64_t fingerprint_without_messages(const World& world) const {
+    static std::uint64_t fingerprint(const World& world) {
         std::uint64_t hash = world.laws->fingerprint();
-        const auto add = [&](std::uint64_t value) { hash = core::mix(hash, value); };
-        for (std::size_t i = 0; i < kMembers; ++i) {
-            add(world.fingerprints[i]);
-            add(world.durable[i]);
-            add(static_cast<std::uint64_t>(world.calls[i]) * 2 + (world.away[i] ? 1 : 0));
-            add(static_cast<std::uint64_t>(world.current[i]));
-            const Waiting& waiting = world.waiting[i];
-            add(waiting.persist.value_or(0));
-            add((waiting.reads ? 1U : 0U) + (waiting.swap ? 2U : 0U));
-            add(waiting.swapped ? static_cast<std::uint64_t>(*waiting.swapped) + 1 : 0);
-        }
+        for (const std::uint64_t each : world.fingerprints) hash = core::mix(hash, each);
+        for (const Flying& flying : world.flying) hash = core::mix(hash, flying.hash);
         return hash;
     }
 

@@ -31,12 +31,12 @@ constexpr ExplorationBudget kLarge[] = {
 // The smallest worlds in which each of these can happen.
 constexpr ExplorationBudget kLong[] = {
     {.name = "a clock that is ahead", .calls = 1, .jumps = 1},
-    {.name = "a message twice", .calls = 2, .jumps = 1, .doubles = 1},
     {.name = "a leave", .calls = 1, .jumps = 1, .leaves = 1},
     {.name = "a crash and a return", .calls = 1, .jumps = 1, .crashes = 1},
     {.name = "two roots, and an abort", .calls = 1, .jumps = 2},
     {.name = "a leave and a return", .calls = 2, .jumps = 0, .leaves = 1},
     {.name = "a swap whose answer is lost", .calls = 1, .jumps = 1, .leaves = 1, .unknown = 1},
+    {.name = "a message twice", .calls = 2, .jumps = 1, .doubles = 1},
     {.name = "a message twice and two roots", .calls = 1, .jumps = 2, .doubles = 1},
     {.name = "a crash, a return and two roots", .calls = 1, .jumps = 3, .crashes = 1},
 };

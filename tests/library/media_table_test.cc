@@ -149,7 +149,9 @@ TEST_CASE("library media: a cartridge that is away keeps what it was", "[library
     CHECK_FALSE(again->find(1)->state_before.has_value());
 
     // Whoever puts it into a drive again may have helped it to load.
-    table.set_state(2, CartridgeState::kFailed, std::string(kDoesNotLoad) + "it is upside down");
+    std::string upside_down(kDoesNotLoad);
+    upside_down += "it is upside down";
+    table.set_state(2, CartridgeState::kFailed, upside_down);
     table.set_state(2, CartridgeState::kMissing, "");
     CHECK_FALSE(table.find(2)->state_before.has_value());
     table.change(1)->state = CartridgeState::kOk;
