@@ -45,7 +45,13 @@ MemberOptions small_options(std::size_t fanout) {
     return options;
 }
 
+std::size_t link_of(std::size_t from, std::size_t to) {
+    return from * kMembers + to;
+}
+
 struct Flying {
+    std::size_t link() const { return link_of(from, to); }
+
     std::size_t from = 0;
     std::size_t to = 0;
     std::shared_ptr<const Message> message;
@@ -183,22 +189,28 @@ private:
             if (is_without_effect(next, world)) return;
             visit(next, depth + 1);
         };
-        std::uint64_t last = 0;
-        for (std::size_t f = 0; f < world.flying.size(); ++f) {
-            // Equal messages are one.
-            if (f > 0 && world.flying[f].hash == last) continue;
-            last = world.flying[f].hash;
-            const std::size_t to = world.flying[f].to;
-            // A message that is lost is one that never arrives: there is nothing more to explore.
-            branch(to, [&](World& next) { deliver(next, f, true); });
-            if (world.left.doubles > 0) {
-                branch(to, [&](World& next) {
-                    --next.left.doubles;
-                    deliver(next, f, false);
-                });
-            }
-        }
+        for (std::size_t f = 0; f < world.flying.size(); ++f) visit_message(world, f, branch);
         for (std::size_t i = 0; i < kMembers; ++i) visit_member(world, i, branch);
+    }
+
+    template <typename Branch>
+    void visit_message(const World& world, std::size_t f, const Branch& branch) {
+        const std::size_t to = world.flying[f].to;
+        // A message that is lost is one that never arrives: there is nothing more to explore.
+        branch(to, [&](World& next) { deliver(next, drop_before(next, f), true); });
+        if (world.left.doubles > 0) {
+            branch(to, [&](World& next) {
+                --next.left.doubles;
+                deliver(next, drop_before(next, f), false);
+            });
+        }
+        const bool is_behind = f > 0 && world.flying[f - 1].link() == world.flying[f].link();
+        if (world.left.overtakes > 0 && is_behind) {
+            branch(to, [&](World& next) {
+                --next.left.overtakes;
+                deliver(next, f, true);
+            });
+        }
     }
 
     template <typename Branch>
@@ -276,6 +288,18 @@ private:
         }
     }
 
+    // If messages arrive in order, those that were sent before this one are lost. Returns its index
+    // then.
+    std::size_t drop_before(World& world, std::size_t flying) const {
+        if (!budget_.is_in_order) return flying;
+        const auto end = world.flying.begin() + static_cast<std::ptrdiff_t>(flying);
+        auto first = end;
+        while (first != world.flying.begin() && std::prev(first)->link() == end->link()) --first;
+        const auto index = static_cast<std::size_t>(first - world.flying.begin());
+        world.flying.erase(first, end);
+        return index;
+    }
+
     void deliver(World& world, std::size_t flying, bool takes_it) {
         const Flying arrived = world.flying[flying];
         if (takes_it)
@@ -330,7 +354,7 @@ private:
             world.own_laws().on_step(i, *world.members[i]);
     }
 
-    static void send(World& world, std::size_t from, peers::Send sent) {
+    void send(World& world, std::size_t from, peers::Send sent) const {
         std::size_t to = 0;
         while (to < kMembers && peer_number(to).name != sent.to.name) ++to;
         if (to == kMembers) return;
@@ -345,9 +369,16 @@ private:
         }
         hash = core::mix(hash, bytes.size());
         // A link holds one message of a kind that says the same.
-        const auto other = std::ranges::lower_bound(world.flying, hash, {}, &Flying::hash);
-        if (other != world.flying.end() && other->hash == hash) return;
-        world.flying.insert(other,
+        auto [at, end] =
+            std::ranges::equal_range(world.flying, link_of(from, to), {}, &Flying::link);
+        if (budget_.is_in_order) {
+            if (at != end && std::prev(end)->hash == hash) return;
+            at = end;
+        } else {
+            at = std::ranges::lower_bound(at, end, hash, {}, &Flying::hash);
+            if (at != end && at->hash == hash) return;
+        }
+        world.flying.insert(at,
                             {.from = from,
                              .to = to,
                              .message = std::make_shared<const Message>(std::move(sent.message)),
@@ -371,9 +402,17 @@ private:
     // A message has arrived and changed nothing. All that follows would follow, too, had it not
     // arrived yet.
     static bool is_without_effect(const World& next, const World& world) {
-        return next.flying.size() + 1 == world.flying.size() && next.laws == world.laws &&
+        return next.flying.size() < world.flying.size() && next.laws == world.laws &&
                next.fingerprints == world.fingerprints &&
-               counts_of(next.left) == counts_of(world.left);
+               counts_of(next.left) == counts_of(world.left) && has_all(world.flying, next.flying);
+    }
+    // In the same order.
+    static bool has_all(const std::vector<Flying>& all, const std::vector<Flying>& some) {
+        std::size_t found = 0;
+        for (const Flying& each : all) {
+            if (found < some.size() && some[found].hash == each.hash) ++found;
+        }
+        return found == some.size();
     }
 
     // False: this state was seen, perhaps with more left of what may happen. So was all that
@@ -393,9 +432,9 @@ private:
         return true;
     }
 
-    using Counts = std::array<int, 5>;
+    using Counts = std::array<int, 6>;
     static Counts counts_of(const ExplorationBudget& left) {
-        return {left.jumps, left.crashes, left.doubles, left.leaves, left.unknown};
+        return {left.jumps, left.crashes, left.doubles, left.leaves, left.unknown, left.overtakes};
     }
     static std::uint64_t hash_of(std::uint64_t state, const Counts& left) {
         std::uint64_t packed = 0;

@@ -22,6 +22,10 @@ struct ExplorationBudget {
     int unknown = 0;  // Answers of the store that get lost.
     // Two: the root has two children. One: the root, a child, and the child's child.
     std::size_t fanout = 2;
+    // The messages from one member to another arrive in the order in which they were sent, but for
+    // some.
+    bool is_in_order = false;
+    int overtakes = 0;  // Messages that arrive before earlier ones.
 };
 
 struct Explored {
