@@ -19,6 +19,10 @@
 
 namespace fopd::eh::peers {
 
+// The newest epoch of a daemon moves the block of a view to this number at most, so that a liar
+// leaves enough numbers.
+inline constexpr EpochNumber kNewestHeeded = kEpochMax / 2;
+
 struct Peer {
     std::string name{};
     std::string address{};
@@ -92,6 +96,8 @@ enum class EventKind : std::uint8_t {
     kAbdicates,
     // The store has an older view than this member, with the number `found`; 0: it has none.
     kViewLost,
+    // This member can write no view any more: the next block would be beyond kEpochMax.
+    kNumbersUsedUp,
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
     kSecondOfName,  // Two daemons have the name `name`.
     kRefused,       // `name` has other rules.
@@ -394,13 +400,13 @@ private:
     void note_lost_view(const ViewHandle& record);
     void note_found_view();
     void on_probed(const Result<ViewHandle>& read, Instant now);
-    void create_view(const ViewHandle& record);
+    void create_view(const ViewHandle& record, Instant now);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
     void refuse_second(const Peer& to, Incarnation incarnation);
     void on_joiner_leaves(const Peer& from, Incarnation incarnation);
     void on_redirect(const Peer& from, const Redirect& redirect, Instant now);
     void on_refuse(const Peer& from, const Refuse& refuse, Instant now);
-    void begin_swap(SwapKind kind, ViewHandle next);
+    bool begin_swap(SwapKind kind, const ViewHandle& next);
     void write_swap();
     void on_settled(const Result<ViewHandle>& read, Instant now);
     void end_swap(Instant now);

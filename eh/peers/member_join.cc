@@ -13,8 +13,6 @@ namespace fopd::eh::peers {
 namespace {
 
 constexpr const char* kOtherRules = "other nodes have other rules for epochs";
-// A request to join moves epoch numbers to this one at most, so that a liar leaves enough of them.
-constexpr EpochNumber kNewestHeeded = kEpochMax / 2;
 // A daemon whose incarnation nobody knows begins below the first number, and none is passed by more
 // than the second at a time: a liar that joins under a name leaves its owner room above.
 constexpr Incarnation kUnknownMax = Incarnation{1} << 40;
@@ -47,9 +45,9 @@ Join Member::request_to_join() const {
     return {.address = self_.address, .rules = rules(), .newest = newest_};
 }
 
-// Gives the root of `next` a block of its own, behind all numbers up to `had`.
+// Gives the root of `next` a block of its own, behind the numbers up to `had` that are heeded.
 void Member::take_block(View& next, EpochNumber had) const {
-    next.epoch_low = std::max(next.epoch_high, had) + 1;
+    next.epoch_low = std::max(next.epoch_high, std::min(had, kNewestHeeded)) + 1;
     next.epoch_high = next.epoch_low + options_->block - 1;
 }
 
@@ -148,7 +146,7 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         return begin_join(now);
     }
     if (record == nullptr && looks_for_members(now)) return;
-    if (record == nullptr || record->empty()) return create_view(record);
+    if (record == nullptr || record->empty()) return create_view(record, now);
     const bool is_new = record_ == nullptr || record_->number() < record->number();
     const auto position = record->find(self_.name);
     if (position && record->at(*position).incarnation > incarnation_) {
@@ -187,7 +185,7 @@ bool Member::looks_for_members(Instant now) {
 }
 
 // There are no members.
-void Member::create_view(const ViewHandle& record) {
+void Member::create_view(const ViewHandle& record, Instant now) {
     if (store_busy_) return;
     View next;
     if (record != nullptr) next = record->view();
@@ -199,7 +197,8 @@ void Member::create_view(const ViewHandle& record) {
                     .address = self_.address,
                     .joined = next.number}};
     if (record != nullptr) note_gone(record->view(), next);
-    begin_swap(SwapKind::kCreate, share(std::move(next)));
+    if (begin_swap(SwapKind::kCreate, share(std::move(next)))) return;
+    end_join(Errc::kNoSpace, EOVERFLOW, "the numbers of epochs are used up", now);
 }
 
 void Member::on_join(const Peer& from, const Message& message, const Join& join, Instant now) {
@@ -341,13 +340,19 @@ bool Member::ask_store(ReadFor reason) {
     return true;
 }
 
-void Member::begin_swap(SwapKind kind, ViewHandle next) {
+// False: the numbers of epochs are used up. Nobody could read the view, and so nobody replace it.
+bool Member::begin_swap(SwapKind kind, const ViewHandle& next) {
     ENSURE(!store_busy_);
+    if (next->view().epoch_high > kEpochMax) {
+        tell(EventKind::kNumbersUsedUp, {});
+        return false;
+    }
     View written = next->view();
     written.writer = {.name = self_.name, .incarnation = incarnation_, .attempt = ++attempts_};
     swap_ = kind;
     swap_next_ = share(std::move(written));
     write_swap();
+    return true;
 }
 
 void Member::write_swap() {

@@ -303,7 +303,8 @@ void Member::maybe_change(Instant now) {
 void Member::change_view(Instant now) {
     if (!wants_change(now)) return;
     duty_->evicting = duty_->evict;
-    begin_swap(SwapKind::kDuty, share(next_view(now)));
+    if (begin_swap(SwapKind::kDuty, share(next_view(now)))) return;
+    duty_->change_at = after(now, options_->back_off_max);
 }
 
 View Member::next_view(Instant now) const {

@@ -156,7 +156,9 @@ void Member::count_promises(Instant now) {
     note_promise(candidacy.target->number());
     candidacy.resend_at = kNever;
     candidacy.majority_at = kNever;
-    begin_swap(SwapKind::kTakeOver, share(next));
+    if (begin_swap(SwapKind::kTakeOver, share(next))) return;
+    candidacy_.reset();
+    candidate_not_before_ = after(now, options_->back_off_max);
 }
 
 // As a candidate that too few members answer.
@@ -191,7 +193,8 @@ View Member::taken_over() const {
                            .address = self_.address,
                            .joined = is_member ? old.at(*own).joined : next.number});
     StartRecord newest;
-    if (last_start_.view == old.number()) newest = last_start_;
+    if (last_start_.view == old.number() && is_in_block(last_start_.epoch, old.view()))
+        newest = last_start_;
     std::vector<RosterEntry> joiners;
     for (const RosterEntry& entry : old.view().roster) {
         const auto found = candidacy_->granted.find(entry.name);

@@ -83,6 +83,8 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     }
     majority_waived_until_ = {};
     take_carry(next->view());
+    // A root told this member of an epoch that no true view has: the next block begins before it.
+    if (newest_ > std::max(kNewestHeeded, next->view().epoch_high)) newest_ = kNewestHeeded;
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
         standing_ = Standing::kMember;
