@@ -145,8 +145,10 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         pass_incarnation(record->gone(self_.name));
         return begin_join(now);
     }
-    if (record == nullptr && looks_for_members(now)) return;
-    if (record == nullptr || record->empty()) return create_view(record, now);
+    if (record == nullptr || record->empty()) {
+        if (looks_for_members(now)) return;
+        return create_view(record, now);
+    }
     const bool is_new = record_ == nullptr || record_->number() < record->number();
     const auto position = record->find(self_.name);
     if (position && record->at(*position).incarnation > incarnation_) {
@@ -172,8 +174,8 @@ void Member::use_record(const ViewHandle& record, Instant now) {
     send(root_hint_, request_to_join());
 }
 
-// Somebody may have removed the view while its members run, and a second cluster must not begin
-// beside them. True: not to be told yet, or there is one.
+// Somebody may have removed or emptied the view while its members run, and a second cluster must
+// not begin beside them. True: not to be told yet, or there is one.
 bool Member::looks_for_members(Instant now) {
     if (!is_shared() || options_->others.empty() || found_member_) return found_member_;
     if (create_at_ != kNever) return now < create_at_;
