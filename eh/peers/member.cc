@@ -215,7 +215,9 @@ Result<ViewHandle> Member::normalised(const Result<ViewHandle>& read) const {
 }
 
 void Member::on_message(const Peer& from, Message message, Instant now) {
-    if (message.incarnation > kIncarnationMax) return drop(from);
+    // A daemon whose file is damaged may ask with any number, and is told the known one.
+    const bool is_asking = is_one_of<Join, Promise, PromiseAck>(message.body);
+    if (message.incarnation > kIncarnationMax && !is_asking) return drop(from);
     normalise(message);
     const Body& body = message.body;
     if (const auto* const news = std::get_if<ViewNews>(&body)) {

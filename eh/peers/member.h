@@ -465,6 +465,8 @@ private:
     void tell_awaited(Instant now);
     View taken_over() const;
     RosterEntry root_of(ViewNumber number) const;
+    std::optional<Incarnation> incarnation_in(ViewNumber number, const std::string& name) const;
+    void refuse_number(const Peer& to, const Message& message, Incarnation known);
     bool is_restarted_root(const Peer& from, const Message& message, const Promise& promise) const;
     void on_takeover_time(Instant now);
 

@@ -29,7 +29,7 @@ Incarnation number_behind(Incarnation known, Incarnation before) {
 // Whether a daemon may have this incarnation, if `known` is the newest one that is known of its
 // name; 0: none is.
 bool Member::is_plausible(Incarnation incarnation, Incarnation known) {
-    return incarnation <= std::max(known, kUnknownMax) + kLeapMax;
+    return incarnation <= std::min(kIncarnationMax, std::max(known, kUnknownMax) + kLeapMax);
 }
 
 CommonRules Member::rules() const {
@@ -307,7 +307,10 @@ void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
     if (standing_ != Standing::kJoining || seated_) return;
     if (refuse.reason == RefuseReason::kIncarnation) {
         if (refuse.incarnation > kIncarnationMax) return drop(from);
+        // The store decides about the view that this daemon writes with its number.
+        if (swap_ != SwapKind::kNone) return;
         if (!is_plausible(incarnation_, refuse.incarnation)) {
+            candidacy_.reset();
             begin_behind(refuse.incarnation);
         } else if (is_plausible(refuse.incarnation, durable_)) {
             pass_incarnation(refuse.incarnation);

@@ -49,6 +49,16 @@ Instant become_candidate(Member& member, const View& stored) {
     return then;
 }
 
+constexpr Incarnation kFar = Incarnation{1} << 50;
+
+// The refusal of a number that a message has sent to this daemon.
+const Message* refusal_in(const Seen& seen, const Peer& to) {
+    const Send* const sent = seen.sent<Refuse>(to.name);
+    if (sent == nullptr) return nullptr;
+    const auto& refuse = std::get<Refuse>(sent->message.body);
+    return refuse.reason == RefuseReason::kIncarnation ? &sent->message : nullptr;
+}
+
 }  // namespace
 
 TEST_CASE("eh member: a root that was told of the last epoch leaves numbers for others", "[eh]") {
@@ -134,6 +144,82 @@ TEST_CASE("eh member: when the numbers of epochs are used up no view is written"
         CHECK(seen.find<Answer>()->epoch.error().os_errno == EOVERFLOW);
         CHECK(first.standing() == Standing::kDetached);
     }
+}
+
+TEST_CASE("eh member: a number that no daemon can have is answered with the known one", "[eh]") {
+    const Incarnation wrong = GENERATE(kFar, kIncarnationMax, kIncarnationMax + 7);
+    CAPTURE(wrong);
+    const MemberOptions options;
+    const auto check = [&](Member& member, Body body, const Instant at) {
+        member.on_message(kThird, as_member(1, wrong, std::move(body)), at);
+        const Seen seen(member);
+        CHECK(member.dropped() == 1);
+        CHECK(seen.event(EventKind::kDropped) != nullptr);
+        const Message* const refusal = refusal_in(seen, kThird);
+        REQUIRE(refusal != nullptr);
+        CHECK(refusal->round == static_cast<std::uint32_t>(wrong));
+        CHECK(std::get<Refuse>(refusal->body).incarnation == 5);
+        return seen.sent<PromiseAck>(kThird.name) == nullptr;
+    };
+
+    SECTION("a request to join") {
+        Member root = seated(options, kRoot, view_of_three(1));
+        CHECK(check(root, Join{.address = kThird.address}, kNow));
+    }
+    SECTION("a candidate, which gets no promise") {
+        Member member = seated(options, kOther, view_of_three(1));
+        const Instant silent = kNow + options.root_silent;
+        CHECK(check(member, Promise{.address = kThird.address}, silent));
+        // The next number gets one.
+        member.on_message(kThird, as_member(1, 6, Promise{.address = kThird.address}), silent);
+        CHECK(Seen(member).sent<PromiseAck>(kThird.name) != nullptr);
+    }
+    SECTION("a promise") {
+        Member candidate = seated(options, kOther, view_of_three(1));
+        const Instant silent = kNow + options.root_silent;
+        candidate.on_time(silent);
+        candidate.on_view_read(committed(view_of_three(1)), silent);
+        (void)candidate.take_effects();
+        CHECK(check(candidate, PromiseAck{.wants_join = true, .address = kThird.address}, silent));
+        candidate.on_time(silent + options.grace);
+        CHECK(Seen(candidate).find<SwapStore>() == nullptr);
+    }
+}
+
+TEST_CASE("eh member: a candidate with a damaged file begins again behind the known number",
+          "[eh]") {
+    const MemberOptions options;
+    Member candidate(options, kThird, kFar, kNow);
+    REQUIRE(candidate.next_epoch(kFirstEpoch, {}, kNow));
+    candidate.on_persisted(kFar + 1, kNow);
+    candidate.on_view_read(committed(view_of_three(1)), kNow);
+    (void)candidate.take_effects();
+    const Instant silent = kNow + options.root_silent + options.grace;
+    // It asks the root once more, then for promises.
+    for (int i = 0; i < 2; ++i) {
+        candidate.on_time(silent);
+        candidate.on_view_read(committed(view_of_three(1)), silent);
+    }
+    const Seen asked(candidate);
+    REQUIRE(asked.sent<Promise>(kOther.name) != nullptr);
+
+    Member member = seated(options, kOther, view_of_three(1));
+    member.on_message(kThird, asked.sent<Promise>(kOther.name)->message, silent);
+    const Seen refused(member);
+    REQUIRE(refusal_in(refused, kThird) != nullptr);
+    candidate.on_message(kOther, *refusal_in(refused, kThird), silent);
+
+    const Seen again(candidate);
+    REQUIRE(again.find<Persist>() != nullptr);
+    const Incarnation next = again.find<Persist>()->incarnation;
+    CHECK(next > 5);
+    CHECK(next < kFar / 2);
+    // It begins anew: no view gets its wrong number.
+    candidate.on_message(kOther, as_member(1, 5, PromiseAck{.is_member = true}), silent);
+    candidate.on_time(silent + options.grace);
+    CHECK(Seen(candidate).find<SwapStore>() == nullptr);
+    member.on_message(kThird, as_member(1, next, Promise{.address = kThird.address}), silent);
+    CHECK(Seen(member).sent<PromiseAck>(kThird.name) != nullptr);
 }
 
 }  // namespace member_numbers_test
