@@ -13,10 +13,13 @@ namespace fopd::eh::peers {
 namespace {
 
 constexpr const char* kOtherRules = "other nodes have other rules for epochs";
-// A daemon whose incarnation nobody knows begins below the first number, and none is passed by more
-// than the second at a time: a liar that joins under a name leaves its owner room above.
+// A daemon whose incarnation nobody knows begins below the first number, and none passes the known
+// one by more than the second, which is more often than a daemon asks in vain. The owner of a name
+// believes that it was passed by up to the third: whoever joins under a name, again and again,
+// needs a million views to take it away.
 constexpr Incarnation kUnknownMax = Incarnation{1} << 40;
-constexpr Incarnation kLeapMax = Incarnation{1} << 32;
+constexpr Incarnation kLeapMax = Incarnation{1} << 24;
+constexpr Incarnation kBelievedMax = Incarnation{1} << 44;
 
 // A number above `known`. Daemons that had different numbers before get different ones.
 Incarnation number_behind(Incarnation known, Incarnation before) {
@@ -312,7 +315,7 @@ void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
         if (!is_plausible(incarnation_, refuse.incarnation)) {
             candidacy_.reset();
             begin_behind(refuse.incarnation);
-        } else if (is_plausible(refuse.incarnation, durable_)) {
+        } else if (refuse.incarnation <= std::max(durable_, kUnknownMax) + kBelievedMax) {
             pass_incarnation(refuse.incarnation);
         } else {
             return drop(from);

@@ -222,4 +222,42 @@ TEST_CASE("eh member: a candidate with a damaged file begins again behind the kn
     CHECK(Seen(member).sent<PromiseAck>(kThird.name) != nullptr);
 }
 
+TEST_CASE("eh member: whoever joins in another's name again and again leaves it to its owner",
+          "[eh]") {
+    MemberOptions options;
+    options.root = kRoot;
+    // Whether a root that knows the one incarnation of a member takes the other one.
+    const auto takes = [&](Incarnation known, Message message) {
+        View view = view_of_three(1);
+        view.roster[1].incarnation = known;
+        Member root = seated(options, kRoot, std::move(view));
+        root.on_message(kOther, std::move(message), kNow);
+        return Seen(root).sent<Beat>(kOther.name) != nullptr;
+    };
+    Incarnation known = 5;
+    for (int lies = 0; lies < 100; ++lies) {
+        // The highest number that is taken.
+        Incarnation taken = known;
+        Incarnation refused = kIncarnationMax;
+        while (refused - taken > 1) {
+            const Incarnation middle = taken + (refused - taken) / 2;
+            const Join join{.address = kOther.address};
+            (takes(known, as_member(0, middle, join)) ? taken : refused) = middle;
+        }
+        REQUIRE(taken > known);
+        known = taken;
+    }
+
+    Member owner = joining(options, kOther);
+    (void)owner.take_effects();
+    const Refuse refusal{.reason = RefuseReason::kIncarnation, .incarnation = known};
+    owner.on_message(kRoot, {.view = 1, .round = 6, .incarnation = 5, .body = refusal}, kNow);
+    const Seen seen(owner);
+    REQUIRE(seen.find<Persist>() != nullptr);
+    owner.on_persisted(seen.find<Persist>()->incarnation, kNow);
+    const Seen asked(owner);
+    REQUIRE(asked.sent<Join>(kRoot.name) != nullptr);
+    CHECK(takes(known, asked.sent<Join>(kRoot.name)->message));
+}
+
 }  // namespace member_numbers_test
