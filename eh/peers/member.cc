@@ -492,6 +492,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_time(majority_waived_until_);
     add_time(ask_at_);
     add(assembly_.number);
+    add(handover_ ? handover_->view->number() : 0);
     add_time(join_at_);
     add_time(join_not_before_);
     add(failures_);

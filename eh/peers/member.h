@@ -292,6 +292,12 @@ private:
         Instant majority_at = kNever;
         Instant resend_at = kNever;
     };
+    // A view that has this member as root, as another member has told of it. Only the store makes
+    // this member root.
+    struct Handover {
+        ViewHandle view{};
+        std::optional<ViewDifference> news{};
+    };
     enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
     enum class ReadFor : std::uint8_t { kJoin, kNews, kCandidacy, kProbe, kSettle };
     struct Assembly {
@@ -383,7 +389,8 @@ private:
     void on_view_part(const Peer& from, const ViewPart& part, Instant now);
     void hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                    Instant now);
-    std::optional<ViewDifference> news_of(const CommittedView& next) const;
+    std::optional<ViewDifference> news_of(const ViewHandle& base, const CommittedView& next) const;
+    std::optional<ViewDifference> news_heard_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
@@ -509,6 +516,7 @@ private:
     Instant majority_waived_until_{};
     Instant ask_at_ = kNever;  // When to ask the root whether it is alive.
     Assembly assembly_;
+    std::optional<Handover> handover_;
 
     Instant join_at_ = kNever;
     Instant join_not_before_ = Instant{};

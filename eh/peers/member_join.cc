@@ -139,7 +139,7 @@ void Member::claim(Instant now) {
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
     if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);
-    adopt(record, news_of(*record), now);
+    adopt(record, news_heard_of(*record), now);
 }
 
 void Member::use_record(const ViewHandle& record, Instant now) {
@@ -497,7 +497,8 @@ void Member::end_swap(Instant now) {
     swap_ = SwapKind::kNone;
     settle_at_ = kNever;
     const ViewHandle before = candidacy_ ? candidacy_->target : nullptr;
-    std::optional<ViewDifference> news = news_of(*next);
+    const bool takes_over = kind == SwapKind::kTakeOver && before != nullptr;
+    std::optional<ViewDifference> news = news_of(takes_over ? before : view_, *next);
     if (duty_ && !next->find(self_.name)) {
         if (!next->empty()) tell_successor(*next, news);
         release_leavers(*next);
@@ -505,7 +506,6 @@ void Member::end_swap(Instant now) {
     adopting_ = kind;
     adopt(next, std::move(news), now);
     adopting_ = SwapKind::kNone;
-    const bool takes_over = kind == SwapKind::kTakeOver && before != nullptr;
     if (takes_over && duty_ && view_number() == next->number()) tell_takeover(before->view());
     if (duty_) maybe_change(now);
 }

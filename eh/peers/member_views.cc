@@ -124,6 +124,7 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
     children_.assign(child_count(position, next->size(), options_->fanout), Child{});
     assembly_ = {};
     record_.reset();
+    handover_.reset();
     join_at_ = standing_ == Standing::kJoining ? join_at_ : kNever;
     root_heard_ = now;
     unlike_.clear();
@@ -184,6 +185,7 @@ void Member::unseat() {
     candidacy_.reset();
     forget_swap();
     assembly_ = {};
+    handover_.reset();
     children_.clear();
     begin_round(1);
     news_at_ = kNever;
@@ -333,13 +335,23 @@ void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<V
                          next->root().incarnation == incarnation_);
     if (!is_own) return adopt(next, std::move(news), now);
     if (!reaches_store()) return drop(from);
+    handover_ = Handover{.view = next, .news = std::move(news)};
     if (phase_ == Phase::kNone && !candidacy_) ask_store(ReadFor::kNews);
 }
 
-// How the next view follows from the one that this member is in; nothing if it is another view.
-std::optional<ViewDifference> Member::news_of(const CommittedView& next) const {
-    if (!seated_ || next.number() != view_number() + 1) return std::nullopt;
-    return difference(view_->view(), next.view());
+// How the next view follows from `base`, which the store had; nothing if it is another view.
+std::optional<ViewDifference> Member::news_of(const ViewHandle& base,
+                                              const CommittedView& next) const {
+    if (!seated_ || base == nullptr || next.number() != base->number() + 1) return std::nullopt;
+    return difference(base->view(), next.view());
+}
+
+// How the view that the store has follows from the one of other members. This member was told of
+// its own view, and that may be a lie; a difference from a lie would make a third view of theirs.
+// So nothing, unless the root has sent a difference that leads to what the store has.
+std::optional<ViewDifference> Member::news_heard_of(const CommittedView& next) const {
+    if (!handover_ || handover_->view->view() != next.view()) return std::nullopt;
+    return handover_->news;
 }
 
 void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {

@@ -16,6 +16,36 @@ using namespace fopd::eh;
 using namespace fopd::eh::peers;
 using namespace fopd::eh::peers::testing;
 
+namespace {
+
+// In a chain, the third member is told by the second one.
+MemberOptions in_a_chain() {
+    MemberOptions options;
+    options.fanout = 1;
+    return options;
+}
+
+// A view 1 that the root has not made: nobody else is in it.
+View lie_of_four() {
+    View lie = view_of_three(1);
+    const RosterEntry invented{.name = "x", .incarnation = 5, .address = "x", .joined = 1};
+    lie.roster.insert(lie.roster.begin() + 1, invented);
+    return lie;
+}
+
+// The view in which the third member is, after it has heard what the second one has told it.
+View heard_by_third(const MemberOptions& options, const Seen& told, Instant now) {
+    Member third = seated(options, kThird, view_of_three(1));
+    for (const Effect& effect : told.effects) {
+        const auto* const send = std::get_if<Send>(&effect);
+        if (send != nullptr && send->to.name == kThird.name)
+            third.on_message(kOther, send->message, now);
+    }
+    return third.view()->view();
+}
+
+}  // namespace
+
 TEST_CASE("eh member: in a store without members a daemon looks for those that run", "[eh]") {
     MemberOptions options;
     options.others = {kRoot, kOther, kThird};
@@ -43,6 +73,54 @@ TEST_CASE("eh member: in a store without members a daemon looks for those that r
     CHECK((seen.find<SwapStore>() == nullptr) == has_member);
     if (seen.find<SwapStore>() != nullptr)
         CHECK(seen.find<SwapStore>()->expected == (is_empty ? 7U : 0U));
+}
+
+TEST_CASE("eh member: one that believed a lie passes the view of the store on as it is", "[eh]") {
+    const MemberOptions options = in_a_chain();
+    const Instant silent = kNow + options.root_silent;
+    Member member = seated(options, kOther, lie_of_four());
+    member.on_time(silent);
+    REQUIRE(Seen(member).find<ReadStore>() != nullptr);
+
+    SECTION("it learns of a view that another root has made") {
+        member.on_view_read(committed(view_of_three(2)), silent);
+        REQUIRE(member.view_number() == 2);
+        CHECK(heard_by_third(options, Seen(member), silent) == view_of_three(2));
+    }
+    SECTION("it becomes root") {
+        member.on_view_read(committed(view_of_three(1)), silent);
+        const PromiseAck ack{.is_member = true, .address = kThird.address};
+        member.on_message(kThird, as_member(1, 5, ack), silent);
+        (void)member.take_effects();
+        member.on_time(silent + options.grace);
+        const Seen seen(member);
+        REQUIRE(seen.find<SwapStore>() != nullptr);
+        const View written = seen.find<SwapStore>()->next->view();
+        REQUIRE(written.roster.size() == 2);
+        member.on_view_swapped(Swapped::kYes, silent + options.grace);
+        REQUIRE(member.is_root());
+        CHECK(heard_by_third(options, Seen(member), silent + options.grace) == written);
+    }
+}
+
+TEST_CASE("eh member: the next root passes the last one's difference on", "[eh]") {
+    const MemberOptions options = in_a_chain();
+    View next = view_of_three(2);
+    next.roster.erase(next.roster.begin());
+    const auto difference = eh::difference(view_of_three(1), next);
+    REQUIRE(difference.has_value());
+    Member member = seated(options, kOther, view_of_three(1));
+    member.on_message(kRoot, as_member(1, 5, ViewNews{.difference = *difference}), kNow);
+    REQUIRE(Seen(member).find<ReadStore>() != nullptr);
+    // Or a liar has invented it, and the store has another one.
+    const bool is_true = GENERATE(true, false);
+    CAPTURE(is_true);
+    if (!is_true) next.epoch_high += 1;
+    member.on_view_read(committed(next), kNow);
+    REQUIRE(member.is_root());
+    const Seen seen(member);
+    CHECK((seen.sent<ViewNews>(kThird.name) != nullptr) == is_true);
+    CHECK(heard_by_third(options, seen, kNow) == next);
 }
 
 }  // namespace member_store_test
