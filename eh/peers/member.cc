@@ -358,6 +358,7 @@ void Member::on_time(Instant now) {
         settle_at_ = after(now, options_->grace);
         ask_store(ReadFor::kSettle);
     }
+    read_handover(now);
     on_takeover_time(now);
     if (duty_) on_root_time(now);
 }
@@ -400,6 +401,7 @@ Instant Member::next_deadline() const {
     or_at(claim_at_);
     if (assembly_.number != 0) or_at(assembly_.again_at);
     if (phase_ == Phase::kSettling || phase_ == Phase::kRefused) or_at(settle_at_);
+    if (reads_handover()) or_at(handover_->read_at);
     if (candidacy_) {
         // While the store is asked whether a swap has happened, a candidate does nothing.
         if (phase_ == Phase::kNone) {
@@ -492,7 +494,12 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_time(majority_waived_until_);
     add_time(ask_at_);
     add(assembly_.number);
-    add(handover_ ? handover_->view->number() : 0);
+    add(handover_ ? handover_->number : 0);
+    if (handover_) {
+        add(handover_->view == nullptr ? 0 : 1);
+        add_time(handover_->read_at);
+        add_time(handover_->until);
+    }
     add_time(join_at_);
     add_time(join_not_before_);
     add(failures_);

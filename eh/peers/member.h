@@ -295,8 +295,12 @@ private:
     // A view that has this member as root, as another member has told of it. Only the store makes
     // this member root.
     struct Handover {
-        ViewHandle view{};
+        ViewNumber number = 0;
+        ViewHandle view{};  // Null: only the number was told.
         std::optional<ViewDifference> news{};
+        Instant read_at{};  // When to read the store; again after `pause` if it does not have it.
+        Duration pause{};
+        Instant until{};  // After that this member waits for the root's silence.
     };
     enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
     enum class ReadFor : std::uint8_t { kJoin, kNews, kCandidacy, kProbe, kSettle };
@@ -389,6 +393,9 @@ private:
     void on_view_part(const Peer& from, const ViewPart& part, Instant now);
     void hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                    Instant now);
+    void note_handover(Handover heard, Instant now);
+    void read_handover(Instant now);
+    bool reads_handover() const;
     std::optional<ViewDifference> news_of(const ViewHandle& base, const CommittedView& next) const;
     std::optional<ViewDifference> news_heard_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);

@@ -138,6 +138,8 @@ void Member::claim(Instant now) {
 // Takes a view that was read from the store or received from another member. Null: ignored.
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
+    // Another has made the view that this candidate was about to make.
+    if (candidacy_ && record->number() > candidacy_->target->number()) candidacy_.reset();
     if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);
     adopt(record, news_heard_of(*record), now);
 }
@@ -415,6 +417,7 @@ void Member::on_view_read(const Result<ViewHandle>& stored, Instant now) {
             break;
         case ReadFor::kSettle: on_settled(read, now); break;
     }
+    read_handover(now);
     if (duty_) maybe_change(now);
 }
 

@@ -335,8 +335,42 @@ void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<V
                          next->root().incarnation == incarnation_);
     if (!is_own) return adopt(next, std::move(news), now);
     if (!reaches_store()) return drop(from);
-    handover_ = Handover{.view = next, .news = std::move(news)};
-    if (phase_ == Phase::kNone && !candidacy_) ask_store(ReadFor::kNews);
+    note_handover({.number = next->number(), .view = next, .news = std::move(news)}, now);
+}
+
+// Whoever has told it may end now, and tell it no more: the store is read until it has the view, or
+// nobody would be root until the others find out that the root is silent. Also during a candidacy,
+// which was for the view before.
+void Member::note_handover(Handover heard, Instant now) {
+    // A root that another member calls the root of a newer view is told so again.
+    if (duty_) {
+        if (phase_ == Phase::kNone) ask_store(ReadFor::kNews);
+        return;
+    }
+    const bool is_new = !handover_ || handover_->number != heard.number;
+    if (is_new) {
+        heard.read_at = now;
+        heard.pause = options_->resend;
+        handover_ = std::move(heard);
+    } else if (handover_->view == nullptr) {
+        handover_->view = std::move(heard.view);
+        handover_->news = std::move(heard.news);
+    }
+    handover_->until = after(now, options_->root_silent);
+    read_handover(now);
+}
+
+// While another answer of the store is awaited, its arrival is the next occasion.
+bool Member::reads_handover() const {
+    return handover_ && phase_ == Phase::kNone && !store_busy_;
+}
+
+void Member::read_handover(Instant now) {
+    if (handover_ && (now >= handover_->until || handover_->number <= over())) handover_.reset();
+    if (!reads_handover() || now < handover_->read_at) return;
+    handover_->read_at = after(now, handover_->pause);
+    handover_->pause = std::min(2 * handover_->pause, options_->grace);
+    ask_store(ReadFor::kNews);
 }
 
 // How the next view follows from `base`, which the store had; nothing if it is another view.
@@ -350,7 +384,8 @@ std::optional<ViewDifference> Member::news_of(const ViewHandle& base,
 // its own view, and that may be a lie; a difference from a lie would make a third view of theirs.
 // So nothing, unless the root has sent a difference that leads to what the store has.
 std::optional<ViewDifference> Member::news_heard_of(const CommittedView& next) const {
-    if (!handover_ || handover_->view->view() != next.view()) return std::nullopt;
+    if (!handover_ || handover_->view == nullptr) return std::nullopt;
+    if (handover_->view->view() != next.view()) return std::nullopt;
     return handover_->news;
 }
 
@@ -374,10 +409,7 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
         join_at_ = std::max(now, join_not_before_);
     }
     if (!seated_) return;
-    if (is_successor && is_shared() && phase_ == Phase::kNone && !candidacy_ &&
-        ask_store(ReadFor::kNews)) {
-        return;
-    }
+    if (is_successor && is_shared()) return note_handover({.number = nack.number}, now);
     if (!nack.is_excluded) return want_view(from, nack.number, now);
     tell_gone(nack.root);
     lose_seat(now);

@@ -2,6 +2,7 @@
 // hand, or when the store is busy or fails at the wrong moment. Method: a single member, whose
 // store answers what the test says.
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -121,6 +122,99 @@ TEST_CASE("eh member: the next root passes the last one's difference on", "[eh]"
     const Seen seen(member);
     CHECK((seen.sent<ViewNews>(kThird.name) != nullptr) == is_true);
     CHECK(heard_by_third(options, seen, kNow) == next);
+}
+
+// -- the root hands over, and may end before anybody asks it again --
+
+namespace {
+
+// The second member is root after the first one has left.
+View handed_over() {
+    View next = view_of_three(2);
+    next.roster.erase(next.roster.begin());
+    return next;
+}
+
+// How the root tells that: with the view, or, if that is long, without it.
+Body told_by_root(bool has_view) {
+    if (has_view) return ViewNews{.difference = *difference(view_of_three(1), handed_over())};
+    return Nack{.number = 2, .root = kOther.name, .root_address = kOther.address};
+}
+
+Message of_leaving_root(Body body) {
+    return {.view = 1, .round = 5, .incarnation = 5, .body = std::move(body)};
+}
+
+bool reads(Member& member) {
+    return Seen(member).find<ReadStore>() != nullptr;
+}
+
+const Error kStoreFails{.code = Errc::kTimedOut, .context = "the test's store fails"};
+
+}  // namespace
+
+TEST_CASE("eh member: a handover that is heard while the store is busy is not missed", "[eh]") {
+    const MemberOptions options;
+    const bool has_view = GENERATE(true, false);
+    const bool fails = GENERATE(true, false);
+    CAPTURE(has_view, fails);
+    Member member = seated(options, kOther, view_of_three(1));
+    const Instant now = kNow + options.root_silent;
+    member.on_time(now);
+    REQUIRE(reads(member));
+    member.on_message(kRoot, of_leaving_root(told_by_root(has_view)), now);
+    CHECK_FALSE(reads(member));
+
+    // That read fails, or was answered before the root wrote the view.
+    if (fails) {
+        member.on_view_read(std::unexpected(kStoreFails), now + 1ms);
+    } else {
+        member.on_view_read(committed(view_of_three(1)), now + 1ms);
+    }
+    REQUIRE(reads(member));
+    member.on_view_read(committed(handed_over()), now + 2ms);
+    CHECK(member.is_root());
+    CHECK(member.view_number() == 2);
+}
+
+TEST_CASE("eh member: a store that fails during a handover is read again soon, not for ever",
+          "[eh]") {
+    const MemberOptions options;
+    const bool has_view = GENERATE(true, false);
+    // Or it answers, and the handover was a lie.
+    const bool fails = GENERATE(true, false);
+    const int works_from = GENERATE(2, 4, 1000);
+    CAPTURE(has_view, fails, works_from);
+    Member member = seated(options, kOther, view_of_three(1));
+    Instant now = kNow;
+    member.on_message(kRoot, of_leaving_root(told_by_root(has_view)), now);
+    int count = 0;
+    Instant last = kNow;
+    // The root is alive all the time, if it has not left.
+    const Instant end = kNow + 3 * options.root_silent;
+    while (now < end && !member.is_root()) {
+        if (reads(member)) {
+            ++count;
+            last = now;
+            Result<ViewHandle> stored = committed(view_of_three(1));
+            if (fails) stored = std::unexpected(kStoreFails);
+            if (count >= works_from) stored = committed(handed_over());
+            member.on_view_read(stored, now);
+            continue;
+        }
+        now = std::max(now + 1ms, std::min(member.next_deadline(), now + options.grace));
+        member.on_message(kRoot, as_member(1, 5, Beat{}), now);
+        member.on_time(now);
+    }
+    CHECK(member.is_root() == (works_from < 1000));
+    CHECK(count <= 10);
+    if (member.is_root()) {
+        CHECK(count == works_from);
+        CHECK(now <= kNow + works_from * options.grace);
+    } else {
+        CHECK(count >= 4);
+        CHECK(last < kNow + options.root_silent);
+    }
 }
 
 }  // namespace member_store_test
