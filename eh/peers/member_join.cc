@@ -182,7 +182,9 @@ void Member::use_record(const ViewHandle& record, Instant now) {
 // Somebody may have removed or emptied the view while its members run, and a second cluster must
 // not begin beside them. True: not to be told yet, or there is one.
 bool Member::looks_for_members(Instant now) {
-    if (!is_shared() || options_->others.empty() || found_member_) return found_member_;
+    // The only root makes all views, whatever others say.
+    if (!is_shared()) return false;
+    if (options_->others.empty() || found_member_) return found_member_;
     if (create_at_ != kNever) return now < create_at_;
     create_at_ = after(now, options_->grace);
     for (const Peer& other : options_->others) {

@@ -395,6 +395,8 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
         if (duty_ && nack.number == view_number()) duty_->wants_bump = true;
         return;
     }
+    // The only root makes all views: this one is of before its file was lost, or a lie.
+    if (!is_shared() && reaches_store()) return;
     if (!seated_ && standing_ == Standing::kLeaving && nack.is_excluded && nack.root == from.name) {
         // The root has taken the request to join back.
         tell(EventKind::kLeft, {});

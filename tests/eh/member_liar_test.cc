@@ -142,6 +142,27 @@ TEST_CASE("eh member: a root of one view is not made root of another by a messag
     CHECK(root.is_root());
 }
 
+TEST_CASE("eh member: a root that alone has the store stays root, whatever others say", "[eh]") {
+    MemberOptions options = with_static_root();
+    SECTION("that there is a view without it") {
+        Member root = seated(options, kRoot, view_of_three(1));
+        const Nack lie{
+            .number = 9, .is_excluded = true, .root = kThird.name, .root_address = kThird.address};
+        root.on_message(kOther, {.view = 9, .round = 5, .incarnation = 5, .body = lie}, kNow);
+        CHECK(root.is_root());
+        CHECK(Seen(root).event(EventKind::kEvicted) == nullptr);
+    }
+    SECTION("that there are members already") {
+        options.others = {kRoot, kOther, kThird};
+        Member root = joining(options, kRoot);
+        (void)root.take_effects();
+        const Redirect lie{.root = kThird.name, .root_address = kThird.address};
+        root.on_message(kOther, as_member(9, 5, lie), kNow);
+        root.on_view_read(ViewHandle{}, kNow);
+        CHECK(Seen(root).find<SwapStore>() != nullptr);
+    }
+}
+
 TEST_CASE("eh member: a view that nobody has keeps no other view away for long", "[eh]") {
     constexpr ViewNumber kLast = std::numeric_limits<ViewNumber>::max();
     const MemberOptions options;
