@@ -522,6 +522,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     if (duty_) {
         add(static_cast<std::uint64_t>(duty_->next));
         add_age(duty_->view_since);
+        add_age(duty_->started_at);
         add_time(duty_->polled_at);
         add_time(duty_->poll_not_before);
         add(duty_->answers.size());

@@ -260,6 +260,7 @@ private:
     struct Duty {
         EpochNumber next = 0;  // The number of the next epoch.
         Instant view_since{};
+        Instant started_at = kNever;     // When this root has begun the last epoch.
         Instant held_until = Instant{};  // Until then the first epoch waits for members.
         Instant polled_at = kNever;      // When the members that are not ready were polled.
         Instant poll_not_before = Instant{};
@@ -354,6 +355,7 @@ private:
     bool is_from_above(std::size_t position) const;
     void begin_round(std::uint32_t round);
     void note_closing(Instant since, Instant now);
+    Instant waiting_since(std::uint64_t waited_us, Instant now) const;
     void try_fold(Instant now);
     void add_to(Ready& sum, const Ready& part) const;
     void answer_old_round(const Peer& to, std::uint32_t round);

@@ -55,6 +55,7 @@ void Member::start_epoch(Instant now) {
                 .epoch = duty_->next++,
                 .count = report_.count,
                 .data = std::move(report_.data)});
+    duty_->started_at = now;
     duty_->doubt_since = kNever;
     duty_->has_start.clear();
     duty_->start_retried = false;

@@ -370,6 +370,33 @@ TEST_CASE("eh member: a promise does not lock its sender's name out of later vie
     CHECK(seen.find<SwapStore>()->next->find(kRoot.name, 6).has_value());
 }
 
+TEST_CASE("eh member: who claims to have waited for long shortens no other's time", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    REQUIRE(root.next_epoch(kFirstEpoch, {}, kNow));
+    root.on_message(kOther, as_member(1, 5, Ready{.count = 1}), kNow);
+    root.on_message(kThird, as_member(1, 5, Ready{.count = 1}), kNow);
+    REQUIRE(root.newest_epoch() == 1);
+    root.on_message(kOther, as_member(1, 5, StartAck{}), kNow);
+    root.on_message(kThird, as_member(1, 5, StartAck{}), kNow);
+
+    constexpr std::uint64_t kHour = 3'600'000'000;
+    Message lie = as_member(1, 5, First{.waited_us = kHour});
+    if (GENERATE(false, true)) lie.body = Ready{.count = 1, .waited_us = kHour};
+    lie.round = 2;
+    root.on_message(kOther, lie, kNow + 1ms);
+    (void)root.take_effects();
+
+    // The third member has the whole timeout from the last epoch on.
+    const Instant over = kNow + options.rules.timeout;
+    for (Instant now = kNow + options.grace; now < over; now += options.grace) {
+        root.on_time(now);
+        CHECK(Seen(root).sent<Poll>(kThird.name) == nullptr);
+    }
+    root.on_time(over);
+    CHECK(Seen(root).sent<Poll>(kThird.name) != nullptr);
+}
+
 TEST_CASE("eh member: a view with numbers that no daemon gets near is none", "[eh]") {
     const auto is_lawful = [](const View& view) {
         return decode_view(encode_view(view)).has_value();
