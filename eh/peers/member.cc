@@ -268,11 +268,9 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
         return;
     }
     if (duty_ && std::holds_alternative<PollAck>(body)) {
-        const auto joiner = duty_->joiners.find(from.name);
-        if (joiner != duty_->joiners.end() && joiner->second.incarnation == message.incarnation) {
-            joiner->second.not_before = Instant{};
-            return;
-        }
+        const Joiner* const joiner = duty_->joiners.find(from.name);
+        if (joiner != nullptr && joiner->incarnation == message.incarnation)
+            return duty_->joiners.may_enter_now(from.name);
     }
     if (message.view < view_number()) return send_nack(from, message.incarnation);
     const auto position = view_->find(from.name, message.incarnation);
@@ -534,7 +532,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
         add_time(duty_->start_due);
         add(duty_->start_retried ? 1 : 0);
         for (const std::uint32_t at : duty_->has_start) add(at);
-        for (const auto& [name, joiner] : duty_->joiners) {
+        for (const auto& [name, joiner] : duty_->joiners.all()) {
             add_text(name);
             add(joiner.incarnation);
         }

@@ -13,6 +13,7 @@
 
 #include "core/time.h"
 #include "eh/handler.h"
+#include "eh/peers/joiners.h"
 #include "eh/peers/message.h"
 #include "eh/view.h"
 #include "eh/view_store.h"
@@ -243,15 +244,6 @@ private:
         bool has_view = false;
         bool has_start = true;  // The child and all members below it have received the last start.
     };
-    struct Joiner {
-        Incarnation incarnation = 0;
-        std::string address{};
-        // The joiner is not admitted before this time: until then, a member with the same name may
-        // answer that it is alive. Zero: there is no such member, or its process is known to have
-        // ended.
-        Instant not_before{};
-        EpochNumber newest = 0;  // The newest epoch in which the joiner took part.
-    };
     // The phase of a change of the view. kProbing: checks that the store answers, and still has
     // this view. kSettling: a swap's outcome is unknown. kRefused: another view was written first.
     enum class Phase : std::uint8_t { kNone, kProbing, kSwapping, kSettling, kRefused };
@@ -270,7 +262,7 @@ private:
         bool start_retried = false;
         // Members that have received the last start, while a member below them has not.
         std::set<std::uint32_t> has_start{};
-        std::map<std::string, Joiner> joiners{};
+        Joiners joiners{};
         std::set<std::string> leavers{};
         Evictions evict{};
         Evictions evicting{};                 // The evictions in the view that is being written.
@@ -454,8 +446,6 @@ private:
     void retry_start(Instant now);
     bool wants_change(Instant now) const;
     bool may_admit() const;
-    bool replaces(const std::string& name, const Joiner& joiner) const;
-    bool replaces_at_once(const std::string& name, const Joiner& joiner) const;
     void note_admission(Instant now);
     void maybe_change(Instant now);
     void change_view(Instant now);

@@ -244,15 +244,13 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     }
     if (gone >= message.incarnation) return refuse(RefuseReason::kIncarnation, gone);
     Instant not_before{};
+    const Joiner* const known = duty_->joiners.find(from.name);
     if (seat) {
         const RosterEntry& old = view_->at(*seat);
         if (old.incarnation == message.incarnation) return send_view(to, false);
         if (old.incarnation > message.incarnation)
             return refuse(RefuseReason::kIncarnation, old.incarnation);
-        const auto known = duty_->joiners.find(from.name);
-        const bool is_known =
-            known != duty_->joiners.end() && known->second.incarnation == message.incarnation;
-        if (!is_known) {
+        if (known == nullptr || known->incarnation != message.incarnation) {
             // Two daemons of one name, unless the old one is gone.
             send(peer_at(*seat), Poll{});
             not_before = after(now, options_->grace);
@@ -260,12 +258,12 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     }
     send(to, Beat{});
     if (duty_->joiners.size() >= kRosterMax - view_->size()) return;
-    Joiner& joiner = duty_->joiners[from.name];
-    if (joiner.incarnation >= message.incarnation) return;
-    joiner = {.incarnation = message.incarnation,
-              .address = join.address,
-              .not_before = not_before,
-              .newest = std::min(join.newest, kNewestHeeded)};
+    if (known != nullptr && known->incarnation >= message.incarnation) return;
+    duty_->joiners.put(from.name, {.incarnation = message.incarnation,
+                                   .address = join.address,
+                                   .not_before = not_before,
+                                   .newest = std::min(join.newest, kNewestHeeded),
+                                   .replaces = seat.has_value()});
     note_admission(now);
 }
 
@@ -284,9 +282,8 @@ void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
         duty_->leavers.insert(from.name);
         return;
     }
-    const auto joiner = duty_->joiners.find(from.name);
-    if (joiner != duty_->joiners.end() && joiner->second.incarnation <= incarnation)
-        duty_->joiners.erase(joiner);
+    const Joiner* const joiner = duty_->joiners.find(from.name);
+    if (joiner != nullptr && joiner->incarnation <= incarnation) duty_->joiners.erase(from.name);
     send_nack(from, incarnation);
 }
 
