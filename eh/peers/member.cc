@@ -255,8 +255,9 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
     const Body& body = message.body;
     if (!seated_) {
         // The root has the request to join.
-        if (std::holds_alternative<Beat>(body) && create_at_ != kNever) {
-            found_member_ = true;
+        const bool is_looking = create_at_ != kNever || now < found_until_;
+        if (std::holds_alternative<Beat>(body) && is_looking) {
+            found_until_ = after(now, options_->root_silent);
             if (from.name != self_.name) root_hint_ = from;
         }
         if (std::holds_alternative<Beat>(body) && from.name == root_hint_.name) root_heard_ = now;
@@ -505,7 +506,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add(record_ == nullptr ? 0 : record_->number());
     add_time(read_at_);
     add_time(create_at_);
-    add(found_member_ ? 1 : 0);
+    add_time(found_until_);
     add_time(claim_at_);
     add_time(leave_until_);
     add_time(leave_at_);

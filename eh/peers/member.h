@@ -526,7 +526,7 @@ private:
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
     // When to create the first view, if no member has answered by then.
     Instant create_at_ = kNever;
-    bool found_member_ = false;  // A member has answered.
+    Instant found_until_{};  // A member has answered, and counts as alive until then.
     // When to replace an earlier incarnation of this member that is root.
     Instant claim_at_ = kNever;
     Instant leave_until_ = kNever;  // When to leave without the root's consent.

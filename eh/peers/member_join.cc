@@ -72,7 +72,7 @@ void Member::begin_join(Instant now) {
     join_at_ = kNever;
     claim_at_ = kNever;
     create_at_ = kNever;
-    found_member_ = false;
+    found_until_ = {};
     if (!seated_) root_heard_ = now;
     // No root begins behind a number that is higher than these: somebody lied. This member would
     // take part in no epoch of a view that is true.
@@ -184,8 +184,12 @@ void Member::use_record(const ViewHandle& record, Instant now) {
 bool Member::looks_for_members(Instant now) {
     // The only root makes all views, whatever others say.
     if (!is_shared()) return false;
-    if (options_->others.empty() || found_member_) return found_member_;
-    if (create_at_ != kNever) return now < create_at_;
+    if (now < found_until_) return true;
+    if (options_->others.empty()) return false;
+    const bool is_gone = std::exchange(found_until_, Instant{}) != Instant{};
+    if (create_at_ != kNever && !is_gone) return now < create_at_;
+    // The one that has answered has ended since: another one knows more, or nobody does.
+    if (is_gone) root_hint_ = {};
     create_at_ = after(now, options_->grace);
     for (const Peer& other : options_->others) {
         if (other.name != self_.name) send(other, request_to_join());
@@ -291,7 +295,7 @@ void Member::on_redirect(const Peer& from, const Redirect& redirect, Instant now
     if (standing_ != Standing::kJoining || seated_) return;
     // The sender is in no view itself. It is asked again soon, like everybody else.
     if (redirect.root.empty()) return;
-    found_member_ = true;
+    found_until_ = after(now, options_->root_silent);
     if (redirect.root == self_.name || redirect.root == root_hint_.name) return;
     if (!is_shared()) {
         if (unlike_.insert(from.name).second) tell_unlike(from.name, UnlikeRule::kRoot);

@@ -76,6 +76,37 @@ TEST_CASE("eh member: in a store without members a daemon looks for those that r
         CHECK(seen.find<SwapStore>()->expected == (is_empty ? 7U : 0U));
 }
 
+TEST_CASE("eh member: a member that was found and has ended holds a daemon up for root_silent",
+          "[eh]") {
+    MemberOptions options;
+    options.others = {kRoot, kOther, kThird};
+    const ViewHandle stored = committed({.number = 7, .epoch_low = 1, .epoch_high = 1000});
+    Member member = joining(options, kRoot);
+    member.on_view_read(stored, kNow);
+    (void)member.take_effects();
+    // It was the last one, and leaves.
+    Body answer = Beat{};
+    if (GENERATE(false, true)) answer = Redirect{.root = kThird.name, .root_address = "c"};
+    member.on_message(kOther, as_member(6, 5, answer), kNow);
+
+    Instant now = kNow;
+    bool is_made = false;
+    while (!is_made && now < kNow + 10s) {
+        const Seen seen(member);
+        is_made = seen.find<SwapStore>() != nullptr;
+        if (is_made) continue;
+        if (seen.find<ReadStore>() != nullptr) {
+            member.on_view_read(stored, now);
+        } else {
+            now += options.grace / 4;
+            member.on_time(now);
+        }
+    }
+    CHECK(is_made);
+    CHECK(now >= kNow + options.root_silent);
+    CHECK(now <= kNow + options.root_silent + 3 * options.grace);
+}
+
 TEST_CASE("eh member: one that believed a lie passes the view of the store on as it is", "[eh]") {
     const MemberOptions options = in_a_chain();
     const Instant silent = kNow + options.root_silent;
