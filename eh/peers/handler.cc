@@ -469,6 +469,10 @@ void PeersHandler::report(const Event& event) {
             note_error("the view store has an older list of members, or none");
             emit(events, Level::kError, "eh.view_lost", {{"view", view}, {"found", event.found}});
             break;
+        case EventKind::kNumbersUsedUp:
+            note_error("the numbers of epochs are used up");
+            emit(events, Level::kError, "eh.numbers_used_up", {{"view", view}});
+            break;
         case EventKind::kOtherBytes:
             emit(events, Level::kWarn, "eh.other_bytes", {{"member", name}, {"view", view}});
             break;

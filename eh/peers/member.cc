@@ -216,7 +216,9 @@ Result<ViewHandle> Member::normalised(const Result<ViewHandle>& read) const {
 }
 
 void Member::on_message(const Peer& from, Message message, Instant now) {
-    if (message.incarnation > kIncarnationMax) return drop(from);
+    // A daemon whose file is damaged may ask with any number, and is told the known one.
+    const bool is_asking = is_one_of<Join, Promise, PromiseAck>(message.body);
+    if (message.incarnation > kIncarnationMax && !is_asking) return drop(from);
     normalise(message);
     const Body& body = message.body;
     if (const auto* const news = std::get_if<ViewNews>(&body)) {
@@ -254,8 +256,9 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
     const Body& body = message.body;
     if (!seated_) {
         // The root has the request to join.
-        if (std::holds_alternative<Beat>(body) && create_at_ != kNever) {
-            found_member_ = true;
+        const bool is_looking = create_at_ != kNever || now < found_until_;
+        if (std::holds_alternative<Beat>(body) && is_looking) {
+            found_until_ = after(now, options_->root_silent);
             if (from.name != self_.name) root_hint_ = from;
         }
         if (std::holds_alternative<Beat>(body) && from.name == root_hint_.name) root_heard_ = now;
@@ -267,11 +270,9 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
         return;
     }
     if (duty_ && std::holds_alternative<PollAck>(body)) {
-        const auto joiner = duty_->joiners.find(from.name);
-        if (joiner != duty_->joiners.end() && joiner->second.incarnation == message.incarnation) {
-            joiner->second.not_before = Instant{};
-            return;
-        }
+        const Joiner* const joiner = duty_->joiners.find(from.name);
+        if (joiner != nullptr && joiner->incarnation == message.incarnation)
+            return duty_->joiners.may_enter_now(from.name);
     }
     if (message.view < view_number()) return send_nack(from, message.incarnation);
     const auto position = view_->find(from.name, message.incarnation);
@@ -357,6 +358,7 @@ void Member::on_time(Instant now) {
         settle_at_ = after(now, options_->grace);
         ask_store(ReadFor::kSettle);
     }
+    read_handover(now);
     on_takeover_time(now);
     if (duty_) on_root_time(now);
 }
@@ -399,6 +401,7 @@ Instant Member::next_deadline() const {
     or_at(claim_at_);
     if (assembly_.number != 0) or_at(assembly_.again_at);
     if (phase_ == Phase::kSettling || phase_ == Phase::kRefused) or_at(settle_at_);
+    if (reads_handover()) or_at(handover_->read_at);
     if (candidacy_) {
         // While the store is asked whether a swap has happened, a candidate does nothing.
         if (phase_ == Phase::kNone) {
@@ -491,6 +494,12 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_time(majority_waived_until_);
     add_time(ask_at_);
     add(assembly_.number);
+    add(handover_ ? handover_->number : 0);
+    if (handover_) {
+        add(handover_->view == nullptr ? 0 : 1);
+        add_time(handover_->read_at);
+        add_time(handover_->until);
+    }
     add_time(join_at_);
     add_time(join_not_before_);
     add(failures_);
@@ -498,7 +507,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add(record_ == nullptr ? 0 : record_->number());
     add_time(read_at_);
     add_time(create_at_);
-    add(found_member_ ? 1 : 0);
+    add_time(found_until_);
     add_time(claim_at_);
     add_time(leave_until_);
     add_time(leave_at_);
@@ -513,6 +522,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     if (duty_) {
         add(static_cast<std::uint64_t>(duty_->next));
         add_age(duty_->view_since);
+        add_age(duty_->started_at);
         add_time(duty_->polled_at);
         add_time(duty_->poll_not_before);
         add(duty_->answers.size());
@@ -524,7 +534,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
         add_time(duty_->start_due);
         add(duty_->start_retried ? 1 : 0);
         for (const std::uint32_t at : duty_->has_start) add(at);
-        for (const auto& [name, joiner] : duty_->joiners) {
+        for (const auto& [name, joiner] : duty_->joiners.all()) {
             add_bytes(name);
             add(joiner.incarnation);
         }

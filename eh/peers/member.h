@@ -13,11 +13,16 @@
 
 #include "core/time.h"
 #include "eh/handler.h"
+#include "eh/peers/joiners.h"
 #include "eh/peers/message.h"
 #include "eh/view.h"
 #include "eh/view_store.h"
 
 namespace fopd::eh::peers {
+
+// The newest epoch of a daemon moves the block of a view to this number at most, so that a liar
+// leaves enough numbers.
+inline constexpr EpochNumber kNewestHeeded = kEpochMax / 2;
 
 struct Peer {
     std::string name{};
@@ -92,6 +97,8 @@ enum class EventKind : std::uint8_t {
     kAbdicates,
     // The store has an older view than this member, with the number `found`; 0: it has none.
     kViewLost,
+    // This member can write no view any more: the next block would be beyond kEpochMax.
+    kNumbersUsedUp,
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
     kSecondOfName,  // Two daemons have the name `name`.
     kRefused,       // `name` has other rules.
@@ -237,15 +244,6 @@ private:
         bool has_view = false;
         bool has_start = true;  // The child and all members below it have received the last start.
     };
-    struct Joiner {
-        Incarnation incarnation = 0;
-        std::string address{};
-        // The joiner is not admitted before this time: until then, a member with the same name may
-        // answer that it is alive. Zero: there is no such member, or its process is known to have
-        // ended.
-        Instant not_before{};
-        EpochNumber newest = 0;  // The newest epoch in which the joiner took part.
-    };
     // The phase of a change of the view. kProbing: checks that the store answers, and still has
     // this view. kSettling: a swap's outcome is unknown. kRefused: another view was written first.
     enum class Phase : std::uint8_t { kNone, kProbing, kSwapping, kSettling, kRefused };
@@ -254,6 +252,7 @@ private:
     struct Duty {
         EpochNumber next = 0;  // The number of the next epoch.
         Instant view_since{};
+        Instant started_at = kNever;     // When this root has begun the last epoch.
         Instant held_until = Instant{};  // Until then the first epoch waits for members.
         Instant polled_at = kNever;      // When the members that are not ready were polled.
         Instant poll_not_before = Instant{};
@@ -263,7 +262,7 @@ private:
         bool start_retried = false;
         // Members that have received the last start, while a member below them has not.
         std::set<std::uint32_t> has_start{};
-        std::map<std::string, Joiner> joiners{};
+        Joiners joiners{};
         std::set<std::string> leavers{};
         Evictions evict{};
         Evictions evicting{};                 // The evictions in the view that is being written.
@@ -285,6 +284,16 @@ private:
         std::map<std::string, Incarnation> incarnations{};
         Instant majority_at = kNever;
         Instant resend_at = kNever;
+    };
+    // A view that has this member as root, as another member has told of it. Only the store makes
+    // this member root.
+    struct Handover {
+        ViewNumber number = 0;
+        ViewHandle view{};  // Null: only the number was told.
+        std::optional<ViewDifference> news{};
+        Instant read_at{};  // When to read the store; again after `pause` if it does not have it.
+        Duration pause{};
+        Instant until{};  // After that this member waits for the root's silence.
     };
     enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
     enum class ReadFor : std::uint8_t { kJoin, kNews, kCandidacy, kProbe, kSettle };
@@ -338,6 +347,7 @@ private:
     bool is_from_above(std::size_t position) const;
     void begin_round(std::uint32_t round);
     void note_closing(Instant since, Instant now);
+    Instant waiting_since(std::uint64_t waited_us, Instant now) const;
     void try_fold(Instant now);
     void add_to(Ready& sum, const Ready& part) const;
     void answer_old_round(const Peer& to, std::uint32_t round);
@@ -377,7 +387,11 @@ private:
     void on_view_part(const Peer& from, const ViewPart& part, Instant now);
     void hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                    Instant now);
-    std::optional<ViewDifference> news_of(const CommittedView& next) const;
+    void note_handover(Handover heard, Instant now);
+    void read_handover(Instant now);
+    bool reads_handover() const;
+    std::optional<ViewDifference> news_of(const ViewHandle& base, const CommittedView& next) const;
+    std::optional<ViewDifference> news_heard_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
@@ -394,13 +408,13 @@ private:
     void note_lost_view(const ViewHandle& record);
     void note_found_view();
     void on_probed(const Result<ViewHandle>& read, Instant now);
-    void create_view(const ViewHandle& record);
+    void create_view(const ViewHandle& record, Instant now);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
     void refuse_second(const Peer& to, Incarnation incarnation);
     void on_joiner_leaves(const Peer& from, Incarnation incarnation);
     void on_redirect(const Peer& from, const Redirect& redirect, Instant now);
     void on_refuse(const Peer& from, const Refuse& refuse, Instant now);
-    void begin_swap(SwapKind kind, ViewHandle next);
+    bool begin_swap(SwapKind kind, const ViewHandle& next);
     void write_swap();
     void on_settled(const Result<ViewHandle>& read, Instant now);
     void end_swap(Instant now);
@@ -432,8 +446,6 @@ private:
     void retry_start(Instant now);
     bool wants_change(Instant now) const;
     bool may_admit() const;
-    bool replaces(const std::string& name, const Joiner& joiner) const;
-    bool replaces_at_once(const std::string& name, const Joiner& joiner) const;
     void note_admission(Instant now);
     void maybe_change(Instant now);
     void change_view(Instant now);
@@ -459,6 +471,8 @@ private:
     void tell_awaited(Instant now);
     View taken_over() const;
     RosterEntry root_of(ViewNumber number) const;
+    std::optional<Incarnation> incarnation_in(ViewNumber number, const std::string& name) const;
+    void refuse_number(const Peer& to, const Message& message, Incarnation known);
     bool is_restarted_root(const Peer& from, const Message& message, const Promise& promise) const;
     void on_takeover_time(Instant now);
 
@@ -501,6 +515,7 @@ private:
     Instant majority_waived_until_{};
     Instant ask_at_ = kNever;  // When to ask the root whether it is alive.
     Assembly assembly_;
+    std::optional<Handover> handover_;
 
     Instant join_at_ = kNever;
     Instant join_not_before_ = Instant{};
@@ -511,7 +526,7 @@ private:
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
     // When to create the first view, if no member has answered by then.
     Instant create_at_ = kNever;
-    bool found_member_ = false;  // A member has answered.
+    Instant found_until_{};  // A member has answered, and counts as alive until then.
     // When to replace an earlier incarnation of this member that is root.
     Instant claim_at_ = kNever;
     Instant leave_until_ = kNever;  // When to leave without the root's consent.

@@ -13,12 +13,13 @@ namespace fopd::eh::peers {
 namespace {
 
 constexpr const char* kOtherRules = "other nodes have other rules for epochs";
-// A request to join moves epoch numbers to this one at most, so that a liar leaves enough of them.
-constexpr EpochNumber kNewestHeeded = kEpochMax / 2;
-// A daemon whose incarnation nobody knows begins below the first number, and none is passed by more
-// than the second at a time: a liar that joins under a name leaves its owner room above.
+// A daemon whose incarnation nobody knows begins below the first number, and none passes the known
+// one by more than the second, which is more often than a daemon asks in vain. The owner of a name
+// believes that it was passed by up to the third: whoever joins under a name, again and again,
+// needs a million views to take it away.
 constexpr Incarnation kUnknownMax = Incarnation{1} << 40;
-constexpr Incarnation kLeapMax = Incarnation{1} << 32;
+constexpr Incarnation kLeapMax = Incarnation{1} << 24;
+constexpr Incarnation kBelievedMax = Incarnation{1} << 44;
 
 // A number above `known`. Daemons that had different numbers before get different ones.
 Incarnation number_behind(Incarnation known, Incarnation before) {
@@ -31,7 +32,7 @@ Incarnation number_behind(Incarnation known, Incarnation before) {
 // Whether a daemon may have this incarnation, if `known` is the newest one that is known of its
 // name; 0: none is.
 bool Member::is_plausible(Incarnation incarnation, Incarnation known) {
-    return incarnation <= std::max(known, kUnknownMax) + kLeapMax;
+    return incarnation <= std::min(kIncarnationMax, std::max(known, kUnknownMax) + kLeapMax);
 }
 
 CommonRules Member::rules() const {
@@ -47,9 +48,9 @@ Join Member::request_to_join() const {
     return {.address = self_.address, .rules = rules(), .newest = newest_};
 }
 
-// Gives the root of `next` a block of its own, behind all numbers up to `had`.
+// Gives the root of `next` a block of its own, behind the numbers up to `had` that are heeded.
 void Member::take_block(View& next, EpochNumber had) const {
-    next.epoch_low = std::max(next.epoch_high, had) + 1;
+    next.epoch_low = std::max(next.epoch_high, std::min(had, kNewestHeeded)) + 1;
     next.epoch_high = next.epoch_low + options_->block - 1;
 }
 
@@ -71,7 +72,7 @@ void Member::begin_join(Instant now) {
     join_at_ = kNever;
     claim_at_ = kNever;
     create_at_ = kNever;
-    found_member_ = false;
+    found_until_ = {};
     if (!seated_) root_heard_ = now;
     // No root begins behind a number that is higher than these: somebody lied. This member would
     // take part in no epoch of a view that is true.
@@ -137,8 +138,10 @@ void Member::claim(Instant now) {
 // Takes a view that was read from the store or received from another member. Null: ignored.
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
+    // Another has made the view that this candidate was about to make.
+    if (candidacy_ && record->number() > candidacy_->target->number()) candidacy_.reset();
     if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);
-    adopt(record, news_of(*record), now);
+    adopt(record, news_heard_of(*record), now);
 }
 
 void Member::use_record(const ViewHandle& record, Instant now) {
@@ -147,8 +150,10 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         pass_incarnation(record->gone(self_.name));
         return begin_join(now);
     }
-    if (record == nullptr && looks_for_members(now)) return;
-    if (record == nullptr || record->empty()) return create_view(record);
+    if (record == nullptr || record->empty()) {
+        if (looks_for_members(now)) return;
+        return create_view(record, now);
+    }
     const bool is_new = record_ == nullptr || record_->number() < record->number();
     const auto position = record->find(self_.name);
     if (position && record->at(*position).incarnation > incarnation_) {
@@ -174,11 +179,17 @@ void Member::use_record(const ViewHandle& record, Instant now) {
     send(root_hint_, request_to_join());
 }
 
-// Somebody may have removed the view while its members run, and a second cluster must not begin
-// beside them. True: not to be told yet, or there is one.
+// Somebody may have removed or emptied the view while its members run, and a second cluster must
+// not begin beside them. True: not to be told yet, or there is one.
 bool Member::looks_for_members(Instant now) {
-    if (!is_shared() || options_->others.empty() || found_member_) return found_member_;
-    if (create_at_ != kNever) return now < create_at_;
+    // The only root makes all views, whatever others say.
+    if (!is_shared()) return false;
+    if (now < found_until_) return true;
+    if (options_->others.empty()) return false;
+    const bool is_gone = std::exchange(found_until_, Instant{}) != Instant{};
+    if (create_at_ != kNever && !is_gone) return now < create_at_;
+    // The one that has answered has ended since: another one knows more, or nobody does.
+    if (is_gone) root_hint_ = {};
     create_at_ = after(now, options_->grace);
     for (const Peer& other : options_->others) {
         if (other.name != self_.name) send(other, request_to_join());
@@ -187,7 +198,7 @@ bool Member::looks_for_members(Instant now) {
 }
 
 // There are no members.
-void Member::create_view(const ViewHandle& record) {
+void Member::create_view(const ViewHandle& record, Instant now) {
     if (store_busy_) return;
     View next;
     if (record != nullptr) next = record->view();
@@ -199,7 +210,8 @@ void Member::create_view(const ViewHandle& record) {
                     .address = self_.address,
                     .joined = next.number}};
     if (record != nullptr) note_gone(record->view(), next);
-    begin_swap(SwapKind::kCreate, share(std::move(next)));
+    if (begin_swap(SwapKind::kCreate, share(std::move(next)))) return;
+    end_join(Errc::kNoSpace, EOVERFLOW, "the numbers of epochs are used up", now);
 }
 
 void Member::on_join(const Peer& from, const Message& message, const Join& join, Instant now) {
@@ -236,15 +248,13 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     }
     if (gone >= message.incarnation) return refuse(RefuseReason::kIncarnation, gone);
     Instant not_before{};
+    const Joiner* const known = duty_->joiners.find(from.name);
     if (seat) {
         const RosterEntry& old = view_->at(*seat);
         if (old.incarnation == message.incarnation) return send_view(to, false);
         if (old.incarnation > message.incarnation)
             return refuse(RefuseReason::kIncarnation, old.incarnation);
-        const auto known = duty_->joiners.find(from.name);
-        const bool is_known =
-            known != duty_->joiners.end() && known->second.incarnation == message.incarnation;
-        if (!is_known) {
+        if (known == nullptr || known->incarnation != message.incarnation) {
             // Two daemons of one name, unless the old one is gone.
             send(peer_at(*seat), Poll{});
             not_before = after(now, options_->grace);
@@ -252,12 +262,12 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     }
     send(to, Beat{});
     if (duty_->joiners.size() >= kRosterMax - view_->size()) return;
-    Joiner& joiner = duty_->joiners[from.name];
-    if (joiner.incarnation >= message.incarnation) return;
-    joiner = {.incarnation = message.incarnation,
-              .address = join.address,
-              .not_before = not_before,
-              .newest = std::min(join.newest, kNewestHeeded)};
+    if (known != nullptr && known->incarnation >= message.incarnation) return;
+    duty_->joiners.put(from.name, {.incarnation = message.incarnation,
+                                   .address = join.address,
+                                   .not_before = not_before,
+                                   .newest = std::min(join.newest, kNewestHeeded),
+                                   .replaces = seat.has_value()});
     note_admission(now);
 }
 
@@ -276,9 +286,8 @@ void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
         duty_->leavers.insert(from.name);
         return;
     }
-    const auto joiner = duty_->joiners.find(from.name);
-    if (joiner != duty_->joiners.end() && joiner->second.incarnation <= incarnation)
-        duty_->joiners.erase(joiner);
+    const Joiner* const joiner = duty_->joiners.find(from.name);
+    if (joiner != nullptr && joiner->incarnation <= incarnation) duty_->joiners.erase(from.name);
     send_nack(from, incarnation);
 }
 
@@ -286,7 +295,7 @@ void Member::on_redirect(const Peer& from, const Redirect& redirect, Instant now
     if (standing_ != Standing::kJoining || seated_) return;
     // The sender is in no view itself. It is asked again soon, like everybody else.
     if (redirect.root.empty()) return;
-    found_member_ = true;
+    found_until_ = after(now, options_->root_silent);
     if (redirect.root == self_.name || redirect.root == root_hint_.name) return;
     if (!is_shared()) {
         if (unlike_.insert(from.name).second) tell_unlike(from.name, UnlikeRule::kRoot);
@@ -306,9 +315,12 @@ void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
     if (standing_ != Standing::kJoining || seated_) return;
     if (refuse.reason == RefuseReason::kIncarnation) {
         if (refuse.incarnation > kIncarnationMax) return drop(from);
+        // The store decides about the view that this daemon writes with its number.
+        if (swap_ != SwapKind::kNone) return;
         if (!is_plausible(incarnation_, refuse.incarnation)) {
+            candidacy_.reset();
             begin_behind(refuse.incarnation);
-        } else if (is_plausible(refuse.incarnation, durable_)) {
+        } else if (refuse.incarnation <= std::max(durable_, kUnknownMax) + kBelievedMax) {
             pass_incarnation(refuse.incarnation);
         } else {
             return drop(from);
@@ -341,13 +353,19 @@ bool Member::ask_store(ReadFor reason) {
     return true;
 }
 
-void Member::begin_swap(SwapKind kind, ViewHandle next) {
+// False: the numbers of epochs are used up. Nobody could read the view, and so nobody replace it.
+bool Member::begin_swap(SwapKind kind, const ViewHandle& next) {
     ENSURE(!store_busy_);
+    if (next->view().epoch_high > kEpochMax) {
+        tell(EventKind::kNumbersUsedUp, {});
+        return false;
+    }
     View written = next->view();
     written.writer = {.name = self_.name, .incarnation = incarnation_, .attempt = ++attempts_};
     swap_ = kind;
     swap_next_ = share(std::move(written));
     write_swap();
+    return true;
 }
 
 void Member::write_swap() {
@@ -402,6 +420,7 @@ void Member::on_view_read(const Result<ViewHandle>& stored, Instant now) {
             break;
         case ReadFor::kSettle: on_settled(read, now); break;
     }
+    read_handover(now);
     if (duty_) maybe_change(now);
 }
 
@@ -484,7 +503,8 @@ void Member::end_swap(Instant now) {
     swap_ = SwapKind::kNone;
     settle_at_ = kNever;
     const ViewHandle before = candidacy_ ? candidacy_->target : nullptr;
-    std::optional<ViewDifference> news = news_of(*next);
+    const bool takes_over = kind == SwapKind::kTakeOver && before != nullptr;
+    std::optional<ViewDifference> news = news_of(takes_over ? before : view_, *next);
     if (duty_ && !next->find(self_.name)) {
         if (!next->empty()) tell_successor(*next, news);
         release_leavers(*next);
@@ -492,7 +512,6 @@ void Member::end_swap(Instant now) {
     adopting_ = kind;
     adopt(next, std::move(news), now);
     adopting_ = SwapKind::kNone;
-    const bool takes_over = kind == SwapKind::kTakeOver && before != nullptr;
     if (takes_over && duty_ && view_number() == next->number()) tell_takeover(before->view());
     if (duty_) maybe_change(now);
 }

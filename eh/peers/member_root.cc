@@ -55,6 +55,7 @@ void Member::start_epoch(Instant now) {
                 .epoch = duty_->next++,
                 .count = report_.count,
                 .data = std::move(report_.data)});
+    duty_->started_at = now;
     duty_->doubt_since = kNever;
     duty_->has_start.clear();
     duty_->start_retried = false;
@@ -124,15 +125,15 @@ void Member::on_poll(std::size_t position, const Message& message) {
 void Member::on_poll_ack(const Peer& from, std::size_t position, const Message& message,
                          const PollAck& ack, Instant now) {
     if (!duty_) return;
-    const auto second = duty_->joiners.find(from.name);
-    if (second != duty_->joiners.end() && second->second.not_before != Instant{}) {
-        tell_second(from.name, second->second.address);
-        send_round({.name = from.name, .address = second->second.address},
-                   static_cast<std::uint32_t>(second->second.incarnation),
+    const Joiner* const second = duty_->joiners.find(from.name);
+    if (second != nullptr && second->not_before != Instant{}) {
+        tell_second(from.name, second->address);
+        send_round({.name = from.name, .address = second->address},
+                   static_cast<std::uint32_t>(second->incarnation),
                    Refuse{.reason = RefuseReason::kSecondOfName,
                           .incarnation = message.incarnation,
                           .address = view_->at(position).address});
-        duty_->joiners.erase(second);
+        duty_->joiners.erase(from.name);
     }
     if (message.round < round_) return answer_old_round(from, message.round);
     const auto at = static_cast<std::uint32_t>(position);
@@ -246,18 +247,6 @@ void Member::note_admission(Instant now) {
     if (duty_->admit_at == kNever) duty_->admit_at = after(now, options_->join_batch);
 }
 
-bool Member::replaces(const std::string& name, const Joiner& joiner) const {
-    const auto position = view_->find(name);
-    return position && view_->at(*position).incarnation < joiner.incarnation;
-}
-
-// Other members wait for the process that has ended, so the joiner replaces it without delay. Each
-// change of the view delays all members, so after the first such change further joiners are
-// collected.
-bool Member::replaces_at_once(const std::string& name, const Joiner& joiner) const {
-    return replaces(name, joiner) && !duty_->admitted_in_closing;
-}
-
 bool Member::needs_block() const {
     const View& view = view_->view();
     return view.epoch_high - duty_->next < options_->block / 4;
@@ -282,12 +271,10 @@ bool Member::wants_change(Instant now) const {
     const auto is_here = [&](const std::string& name) { return view_->find(name).has_value(); };
     if (is_time && is_leaving_root()) return true;
     if (is_time && std::ranges::any_of(duty.leavers, is_here)) return true;
-    return std::ranges::any_of(duty.joiners, [&](const auto& each) {
-        const auto& [name, joiner] = each;
-        if (now < joiner.not_before) return false;
-        if (is_time) return replaces(name, joiner) || may_admit();
-        return replaces_at_once(name, joiner);
-    });
+    // Other members wait for a process that has ended, so it is replaced without delay. Each change
+    // of the view delays all members, so after the first such change further joiners are collected.
+    if (now >= duty.joiners.first_replacing()) return is_time || !duty.admitted_in_closing;
+    return is_time && now >= duty.joiners.first_new() && may_admit();
 }
 
 // Asks the store first: as long as it does not answer, epochs go on with the same members.
@@ -303,7 +290,8 @@ void Member::maybe_change(Instant now) {
 void Member::change_view(Instant now) {
     if (!wants_change(now)) return;
     duty_->evicting = duty_->evict;
-    begin_swap(SwapKind::kDuty, share(next_view(now)));
+    if (begin_swap(SwapKind::kDuty, share(next_view(now)))) return;
+    duty_->change_at = after(now, options_->back_off_max);
 }
 
 View Member::next_view(Instant now) const {
@@ -319,16 +307,15 @@ View Member::next_view(Instant now) const {
     };
     for (std::size_t i = 1; i < old.roster.size(); ++i) {
         const RosterEntry& entry = old.roster[i];
-        const auto joiner = duty.joiners.find(entry.name);
-        const bool is_replaced = joiner != duty.joiners.end() && now >= joiner->second.not_before &&
-                                 replaces(entry.name, joiner->second);
+        const Joiner* const joiner = duty.joiners.find(entry.name);
+        const bool is_replaced = joiner != nullptr && joiner->replaces && now >= joiner->not_before;
         if (is_replaced || duty.evict.contains(entry.name) || duty.leavers.contains(entry.name))
             continue;
         (is_at_front(entry.name) ? first : others).push_back(entry);
     }
     first.insert(first.end(), others.begin(), others.end());
     EpochNumber had = duty.next - 1;  // By a member of the next view.
-    for (const auto& [name, joiner] : duty.joiners) {
+    for (const auto& [name, joiner] : duty.joiners.all()) {
         if (now < joiner.not_before || first.size() + 1 >= kRosterMax) continue;
         const auto known = view_->find(name);
         if (known && view_->at(*known).incarnation >= joiner.incarnation) continue;
@@ -377,10 +364,7 @@ void Member::note_change_committed(const View& old, Instant now) {
             send_nack({.name = entry.name, .address = entry.address}, entry.incarnation);
     }
     std::erase_if(duty.leavers, [&](const std::string& name) { return !view_->find(name); });
-    std::erase_if(duty.joiners, [&](const auto& each) {
-        const auto known = view_->find(each.first);
-        return known && view_->at(*known).incarnation >= each.second.incarnation;
-    });
+    duty.joiners.follow(*view_);
     duty.wants_bump = false;
     if (!takes_part()) duty.wants_out = false;
     if (takes_part()) duty.wants_in = false;
@@ -424,14 +408,9 @@ Instant Member::next_root_deadline() const {
     if (is_holding && is_reported_ && duty.held_until > duty.view_since) or_at(duty.held_until);
     if (duty.polled_at != kNever) or_at(after(duty.polled_at, options_->grace));
     if (phase_ != Phase::kNone || store_busy_) return due;
-    Instant change = kNever;
-    for (const auto& [name, joiner] : duty.joiners) {
-        if (replaces_at_once(name, joiner)) {
-            change = std::min(change, joiner.not_before);
-        } else if (replaces(name, joiner) || may_admit()) {
-            change = std::min(change, std::max(joiner.not_before, duty.admit_at));
-        }
-    }
+    const Instant replacing = duty.joiners.first_replacing();
+    Instant change = duty.admitted_in_closing ? std::max(replacing, duty.admit_at) : replacing;
+    if (may_admit()) change = std::min(change, std::max(duty.joiners.first_new(), duty.admit_at));
     if (!duty.leavers.empty() || is_leaving_root()) change = std::min(change, duty.admit_at);
     if (duty.change_at != kNever) change = std::min(change, duty.change_at);
     if (change == kNever) return due;

@@ -49,6 +49,24 @@ RosterEntry Member::root_of(ViewNumber number) const {
     return {.name = root_hint_.name, .address = root_hint_.address};
 }
 
+// The incarnation of this name in that view; nothing if the view is not known here, or lacks it.
+std::optional<Incarnation> Member::incarnation_in(ViewNumber number,
+                                                  const std::string& name) const {
+    for (const ViewHandle& view : {view_, record_}) {
+        if (view == nullptr || view->number() != number) continue;
+        if (const auto position = view->find(name)) return view->at(*position).incarnation;
+    }
+    return std::nullopt;
+}
+
+// Tells a daemon whose number is out of reach, because its file is damaged or somebody has lied to
+// it, the known one.
+void Member::refuse_number(const Peer& to, const Message& message, Incarnation known) {
+    drop(to);
+    send_as(to, message.view, static_cast<std::uint32_t>(message.incarnation),
+            Refuse{.reason = RefuseReason::kIncarnation, .incarnation = known});
+}
+
 // Whether the candidate is the root's next process, so that the root's incarnation is gone. One at
 // another address may be a second daemon of the root's name, and the root may be alive.
 bool Member::is_restarted_root(const Peer& from, const Message& message,
@@ -81,6 +99,10 @@ void Member::on_promise(const Peer& from, const Message& message, const Promise&
         return send_as(from, message.view, static_cast<std::uint32_t>(message.incarnation),
                        Refuse{.reason = RefuseReason::kRules, .rule = rule});
     }
+    const auto known = incarnation_in(message.view, from.name);
+    const bool is_possible =
+        known ? is_plausible(message.incarnation, *known) : message.incarnation <= kIncarnationMax;
+    if (!is_possible) return refuse_number(from, message, known.value_or(0));
     const bool root_is_gone = is_restarted_root(from, message, promise);
     const bool is_silent = now >= after(root_heard_, options_->root_silent);
     const bool has_promised_it = promised() >= message.view;
@@ -105,7 +127,8 @@ void Member::on_promise_ack(const Peer& from, const Message& message, const Prom
     const auto position = candidacy_->target->find(from.name);
     if (!position || from.name == self_.name) return drop(from);
     const Incarnation known_to_all = candidacy_->target->at(*position).incarnation;
-    if (!is_plausible(message.incarnation, known_to_all)) return drop(from);
+    if (!is_plausible(message.incarnation, known_to_all))
+        return refuse_number(from, message, known_to_all);
     if (message.incarnation < known_to_all) {
         // It has lost its file, and can only join with a higher number.
         if (ack.wants_join) {
@@ -156,7 +179,9 @@ void Member::count_promises(Instant now) {
     note_promise(candidacy.target->number());
     candidacy.resend_at = kNever;
     candidacy.majority_at = kNever;
-    begin_swap(SwapKind::kTakeOver, share(next));
+    if (begin_swap(SwapKind::kTakeOver, share(next))) return;
+    candidacy_.reset();
+    candidate_not_before_ = after(now, options_->back_off_max);
 }
 
 // As a candidate that too few members answer.
@@ -191,7 +216,8 @@ View Member::taken_over() const {
                            .address = self_.address,
                            .joined = is_member ? old.at(*own).joined : next.number});
     StartRecord newest;
-    if (last_start_.view == old.number()) newest = last_start_;
+    if (last_start_.view == old.number() && is_in_block(last_start_.epoch, old.view()))
+        newest = last_start_;
     std::vector<RosterEntry> joiners;
     for (const RosterEntry& entry : old.view().roster) {
         const auto found = candidacy_->granted.find(entry.name);

@@ -47,6 +47,14 @@ void Member::note_closing(Instant since, Instant now) {
         first_at_ = std::max(now, after(closing_since_, options_->first_delay()));
 }
 
+// When a member below began to wait, as it says. All have called after the last epoch began, so an
+// earlier time is a lie: by that the root would evict others that have time left.
+Instant Member::waiting_since(std::uint64_t waited_us, Instant now) const {
+    const Instant since = now - span_of(waited_us);
+    const bool is_known = duty_ && duty_->started_at != kNever;
+    return is_known ? std::max(since, duty_->started_at) : since;
+}
+
 // -- up --
 
 void Member::on_ready(const Peer& from, std::size_t position, const Message& message,
@@ -69,7 +77,7 @@ void Member::on_ready(const Peer& from, std::size_t position, const Message& mes
     }
     child->is_ready = true;
     child->report = ready;
-    note_closing(now - span_of(ready.waited_us), now);
+    note_closing(waiting_since(ready.waited_us, now), now);
     try_fold(now);
 }
 
@@ -77,7 +85,7 @@ void Member::on_first(const Peer& from, std::size_t position, const Message& mes
                       const First& first, Instant now) {
     if (child_at(position) == nullptr) return drop(from);
     if (message.round < round_) return answer_old_round(from, message.round);
-    if (message.round == round_) note_closing(now - span_of(first.waited_us), now);
+    if (message.round == round_) note_closing(waiting_since(first.waited_us, now), now);
 }
 
 // A start needs all members, so those behind can have missed one start, the last, and aborts.

@@ -83,6 +83,8 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     }
     majority_waived_until_ = {};
     take_carry(next->view());
+    // A root told this member of an epoch that no true view has: the next block begins before it.
+    if (newest_ > std::max(kNewestHeeded, next->view().epoch_high)) newest_ = kNewestHeeded;
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
         standing_ = Standing::kMember;
@@ -122,6 +124,7 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
     children_.assign(child_count(position, next->size(), options_->fanout), Child{});
     assembly_ = {};
     record_.reset();
+    handover_.reset();
     join_at_ = standing_ == Standing::kJoining ? join_at_ : kNever;
     root_heard_ = now;
     unlike_.clear();
@@ -182,6 +185,7 @@ void Member::unseat() {
     candidacy_.reset();
     forget_swap();
     assembly_ = {};
+    handover_.reset();
     children_.clear();
     begin_round(1);
     news_at_ = kNever;
@@ -331,13 +335,58 @@ void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<V
                          next->root().incarnation == incarnation_);
     if (!is_own) return adopt(next, std::move(news), now);
     if (!reaches_store()) return drop(from);
-    if (phase_ == Phase::kNone && !candidacy_) ask_store(ReadFor::kNews);
+    note_handover({.number = next->number(), .view = next, .news = std::move(news)}, now);
 }
 
-// How the next view follows from the one that this member is in; nothing if it is another view.
-std::optional<ViewDifference> Member::news_of(const CommittedView& next) const {
-    if (!seated_ || next.number() != view_number() + 1) return std::nullopt;
-    return difference(view_->view(), next.view());
+// Whoever has told it may end now, and tell it no more: the store is read until it has the view, or
+// nobody would be root until the others find out that the root is silent. Also during a candidacy,
+// which was for the view before.
+void Member::note_handover(Handover heard, Instant now) {
+    // A root that another member calls the root of a newer view is told so again.
+    if (duty_) {
+        if (phase_ == Phase::kNone) ask_store(ReadFor::kNews);
+        return;
+    }
+    const bool is_new = !handover_ || handover_->number != heard.number;
+    if (is_new) {
+        heard.read_at = now;
+        heard.pause = options_->resend;
+        handover_ = std::move(heard);
+    } else if (handover_->view == nullptr) {
+        handover_->view = std::move(heard.view);
+        handover_->news = std::move(heard.news);
+    }
+    handover_->until = after(now, options_->root_silent);
+    read_handover(now);
+}
+
+// While another answer of the store is awaited, its arrival is the next occasion.
+bool Member::reads_handover() const {
+    return handover_ && phase_ == Phase::kNone && !store_busy_;
+}
+
+void Member::read_handover(Instant now) {
+    if (handover_ && (now >= handover_->until || handover_->number <= over())) handover_.reset();
+    if (!reads_handover() || now < handover_->read_at) return;
+    handover_->read_at = after(now, handover_->pause);
+    handover_->pause = std::min(2 * handover_->pause, options_->grace);
+    ask_store(ReadFor::kNews);
+}
+
+// How the next view follows from `base`, which the store had; nothing if it is another view.
+std::optional<ViewDifference> Member::news_of(const ViewHandle& base,
+                                              const CommittedView& next) const {
+    if (!seated_ || base == nullptr || next.number() != base->number() + 1) return std::nullopt;
+    return difference(base->view(), next.view());
+}
+
+// How the view that the store has follows from the one of other members. This member was told of
+// its own view, and that may be a lie; a difference from a lie would make a third view of theirs.
+// So nothing, unless the root has sent a difference that leads to what the store has.
+std::optional<ViewDifference> Member::news_heard_of(const CommittedView& next) const {
+    if (!handover_ || handover_->view == nullptr) return std::nullopt;
+    if (handover_->view->view() != next.view()) return std::nullopt;
+    return handover_->news;
 }
 
 void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
@@ -346,6 +395,8 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
         if (duty_ && nack.number == view_number()) duty_->wants_bump = true;
         return;
     }
+    // The only root makes all views: this one is of before its file was lost, or a lie.
+    if (!is_shared() && reaches_store()) return;
     if (!seated_ && standing_ == Standing::kLeaving && nack.is_excluded && nack.root == from.name) {
         // The root has taken the request to join back.
         tell(EventKind::kLeft, {});
@@ -360,10 +411,7 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
         join_at_ = std::max(now, join_not_before_);
     }
     if (!seated_) return;
-    if (is_successor && is_shared() && phase_ == Phase::kNone && !candidacy_ &&
-        ask_store(ReadFor::kNews)) {
-        return;
-    }
+    if (is_successor && is_shared()) return note_handover({.number = nack.number}, now);
     if (!nack.is_excluded) return want_view(from, nack.number, now);
     tell_gone(nack.root);
     lose_seat(now);

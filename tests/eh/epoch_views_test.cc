@@ -123,6 +123,31 @@ TEST_CASE("eh peers: without the store no number is used beyond the root's block
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: a store that fails for a moment delays a handover by that moment", "[eh]") {
+    const EpochWorldOptions options = quick_world(5);
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 5, 10ms);
+    world.run_until(world.now() + 300ms);
+    const std::size_t views = world.laws().history().size();
+    world.leave(0);
+    REQUIRE(world.run_until_true(world.now() + 200ms,
+                                 [&] { return world.laws().history().size() > views; }));
+    REQUIRE(world.laws().history().back()->root().name == "m1");
+    const Instant written = world.now();
+    world.break_store(written + 50ms);
+    // The root ends at once, as a daemon that has nobody to wait for.
+    world.run_until(written + 5ms);
+    world.crash(0);
+
+    CHECK(world.run_until_true(written + options.member.root_silent / 2,
+                               [&] { return world.member(1).is_root(); }));
+    const EpochNumber last = world.laws().newest();
+    CHECK(world.run_until_true(world.now() + 100ms, [&] { return world.laws().newest() > last; }));
+    CHECK(world.count(EventKind::kTakesOver) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a view that the store has lost is told once, and epochs go on", "[eh]") {
     const bool is_shared = GENERATE(true, false);
     const std::size_t keeps = GENERATE(0U, 1U);

@@ -142,6 +142,27 @@ TEST_CASE("eh member: a root of one view is not made root of another by a messag
     CHECK(root.is_root());
 }
 
+TEST_CASE("eh member: a root that alone has the store stays root, whatever others say", "[eh]") {
+    MemberOptions options = with_static_root();
+    SECTION("that there is a view without it") {
+        Member root = seated(options, kRoot, view_of_three(1));
+        const Nack lie{
+            .number = 9, .is_excluded = true, .root = kThird.name, .root_address = kThird.address};
+        root.on_message(kOther, {.view = 9, .round = 5, .incarnation = 5, .body = lie}, kNow);
+        CHECK(root.is_root());
+        CHECK(Seen(root).event(EventKind::kEvicted) == nullptr);
+    }
+    SECTION("that there are members already") {
+        options.others = {kRoot, kOther, kThird};
+        Member root = joining(options, kRoot);
+        (void)root.take_effects();
+        const Redirect lie{.root = kThird.name, .root_address = kThird.address};
+        root.on_message(kOther, as_member(9, 5, lie), kNow);
+        root.on_view_read(ViewHandle{}, kNow);
+        CHECK(Seen(root).find<SwapStore>() != nullptr);
+    }
+}
+
 TEST_CASE("eh member: a view that nobody has keeps no other view away for long", "[eh]") {
     constexpr ViewNumber kLast = std::numeric_limits<ViewNumber>::max();
     const MemberOptions options;
@@ -347,6 +368,33 @@ TEST_CASE("eh member: a promise does not lock its sender's name out of later vie
     REQUIRE(seen.find<SwapStore>() != nullptr);
     CHECK_FALSE(seen.find<SwapStore>()->next->find(kThird.name).has_value());
     CHECK(seen.find<SwapStore>()->next->find(kRoot.name, 6).has_value());
+}
+
+TEST_CASE("eh member: who claims to have waited for long shortens no other's time", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    REQUIRE(root.next_epoch(kFirstEpoch, {}, kNow));
+    root.on_message(kOther, as_member(1, 5, Ready{.count = 1}), kNow);
+    root.on_message(kThird, as_member(1, 5, Ready{.count = 1}), kNow);
+    REQUIRE(root.newest_epoch() == 1);
+    root.on_message(kOther, as_member(1, 5, StartAck{}), kNow);
+    root.on_message(kThird, as_member(1, 5, StartAck{}), kNow);
+
+    constexpr std::uint64_t kHour = 3'600'000'000;
+    Message lie = as_member(1, 5, First{.waited_us = kHour});
+    if (GENERATE(false, true)) lie.body = Ready{.count = 1, .waited_us = kHour};
+    lie.round = 2;
+    root.on_message(kOther, lie, kNow + 1ms);
+    (void)root.take_effects();
+
+    // The third member has the whole timeout from the last epoch on.
+    const Instant over = kNow + options.rules.timeout;
+    for (Instant now = kNow + options.grace; now < over; now += options.grace) {
+        root.on_time(now);
+        CHECK(Seen(root).sent<Poll>(kThird.name) == nullptr);
+    }
+    root.on_time(over);
+    CHECK(Seen(root).sent<Poll>(kThird.name) != nullptr);
 }
 
 TEST_CASE("eh member: a view with numbers that no daemon gets near is none", "[eh]") {

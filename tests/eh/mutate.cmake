@@ -19,10 +19,10 @@ elseif(MUTANT STREQUAL "shared_blocks")
 ]==])
     set(instead "")
 elseif(MUTANT STREQUAL "eviction_uncommitted")
-    set(rule [==[    begin_swap(SwapKind::kDuty, share(next_view(now)));
+    set(rule [==[    if (begin_swap(SwapKind::kDuty, share(next_view(now)))) return;
 ]==])
     set(instead [==[    if (!duty_->evict.empty()) return adopt(share(next_view(now)), std::nullopt, now);
-    begin_swap(SwapKind::kDuty, share(next_view(now)));
+    if (begin_swap(SwapKind::kDuty, share(next_view(now)))) return;
 ]==])
 elseif(MUTANT STREQUAL "timer_restarted")
     set(rule [==[        closing_since_ = call_->ready_since;

@@ -1,11 +1,13 @@
 """An etcd server, alone or one of a few."""
 
 import http.client
+import http.server
 import json
 import os
 import shutil
 import signal
 import subprocess
+import threading
 import unittest
 
 from epochs_process import free_ports
@@ -106,3 +108,49 @@ class EtcdCluster:
     def stop(self):
         for each in self.servers:
             each.stop()
+
+
+class LossyProxy:
+    """Stands between daemons and an etcd server. While `loses` is set, a transaction that etcd has carried out is not
+    answered: its connection ends instead. `lost` counts these."""
+
+    def __init__(self, etcd):
+        self.loses, self.lost = False, 0
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                proxy.forward(etcd, self)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
+        self.thread.start()
+
+    def forward(self, etcd, request):
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        connection = http.client.HTTPConnection(etcd.host, etcd.ports[0], timeout=10)
+        try:
+            connection.request("POST", request.path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        if self.loses and request.path == "/v3/kv/txn" and json.loads(content).get("succeeded"):
+            with self.lock:
+                self.lost += 1
+            return
+        request.send_response(answer.status)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        request.wfile.write(content)
+
+    def stop(self):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()

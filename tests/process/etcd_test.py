@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from epochs_process import EpochsTestCase, free_ports
-from etcd_process import Etcd, EtcdCluster, needs_etcd
+from etcd_process import Etcd, EtcdCluster, LossyProxy, needs_etcd
 from fopd_process import CONFIG, KEY_FILE, SCHEME, run_fopd, wait_until
 
 PASSWORD = "correct horse"
@@ -231,6 +231,58 @@ class FullEtcdTest(EpochsTestCase):
         self.assertGreater(daemons[before["root"]].metrics()["fopd_epoch_store_failures_total"], 0)
         self.make_room()
         self.assert_all_move(daemons)
+
+
+@needs_etcd
+class LostAnswersTest(EpochsTestCase):
+    """etcd writes each view, and the root never hears so."""
+
+    # A busy machine takes nobody for dead: each view is one that the test has asked for.
+    times = {"timeout": "4s", "grace": "1s", "root_silent": "3s"}
+
+    def prepare(self):
+        self.etcd = Etcd(self.directory)
+        self.addCleanup(self.etcd.stop)
+        self.etcd.start()
+        self.proxy = LossyProxy(self.etcd)
+        self.addCleanup(self.proxy.stop)
+
+    def store(self):
+        return {"kind": "etcd", "endpoints": [self.proxy.url], "prefix": "/test", "timeout": "1s"}
+
+    def assert_is_stored(self, daemon):
+        """etcd has the members of this daemon, and each view was written once."""
+        view = self.epochs(daemon)["view"]
+        self.assertEqual(view - self.first_view, self.proxy.lost)
+        key = base64.b64encode(b"/test/view").decode()
+        stored = base64.b64decode(self.etcd.ask("/v3/kv/range", {"key": key})["kvs"][0]["value"])
+        self.assertEqual(int.from_bytes(stored[1:9], "little"), view)
+        for name in self.names:
+            address = self.addresses[name].encode()
+            self.assertEqual(bytes([len(address)]) + address in stored, name in self.members(daemon))
+
+    def test_epochs_go_on_with_the_members_that_etcd_has_and_another_joins(self):
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        root = daemons[self.epochs(daemons["a"])["root"]]
+        self.first_view = self.epochs(root)["view"]
+        self.proxy.loses = True
+
+        daemons["c"] = self.nodes["c"].start_ready()
+        self.assert_all_move(daemons)
+        self.assertEqual(root.wait_event("fopd.eh.view_not_written")[0]["outcome"], "unknown")
+        self.assert_is_stored(root)
+
+        daemons.pop("c").kill()
+        root.wait_event("fopd.eh.evicts")
+        self.assert_all_move(daemons)
+        self.assert_is_stored(root)
+
+        daemons["c"] = self.nodes["c"].start_ready()
+        self.assert_all_move(daemons)
+        self.assert_is_stored(root)
+        self.assertGreaterEqual(self.proxy.lost, 3)
+        self.assertEqual(root.events("fopd.eh.abdicates"), [])
 
 
 @needs_etcd
