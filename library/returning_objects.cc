@@ -74,6 +74,7 @@ public:
     // The expected number of blocks: as many as the object had before its release, if known.
     std::uint64_t needed_blocks() const { return needed_blocks_; }
     void take_space() { has_space_ = true; }
+    bool has_space() const { return has_space_; }
     // If it has waited in the line for room, it keeps its place until it has written all.
     void keep_place() const {
         home_.uploads().recall_has_room(fid_, taken_blocks(), stores_.parts().reactor.now());
@@ -367,9 +368,21 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
     return blocks;
 }
 
+bool ReturningObjects::has_taken_room(store::Fid fid) const {
+    const auto attempt = attempts_.find(fid);
+    if (attempt != attempts_.end() && attempt->second->has_space()) return true;
+    const auto kept = kept_room_.find(fid);
+    return kept != kept_room_.end() && kept->second.until > stores_.parts().reactor.now();
+}
+
 std::uint64_t ReturningObjects::kept_from(objects::HomeVolume* home, store::Fid fid) const {
-    return home->uploads().kept_from_recall(fid, home->volume().space_use(),
-                                            stores_.parts().reactor.now());
+    const Instant now = stores_.parts().reactor.now();
+    objects::OpenUploads& uploads = home->uploads();
+    const std::uint64_t kept = uploads.kept_from_recall(fid, home->volume().space_use(), now);
+    // The room of a recall that has some is in taken_blocks().
+    const auto first = uploads.line().first_recall_before({.fid = fid, .is_recall = true}, now);
+    const bool waits = first && !has_taken_room(first->key.fid);
+    return waits ? kept + first->blocks : kept;
 }
 
 Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {

@@ -343,6 +343,49 @@ TEST_CASE("library: nothing leaves the disk for two recalls that do not fit on i
     CHECK(released_count(stage, fids) == gone);
 }
 
+TEST_CASE("library: a small recall waits for a large one as long as that has its turn",
+          "[library]") {
+    TapeStage stage(one_disk());
+    const store::Fid large = stage.put(pattern(4096, 98));
+    const store::Fid small = stage.put(pattern(4096, 99));
+    REQUIRE(stage.sync().has_value());
+    store::Volume* const volume = &stage.volume(0);
+    const std::uint64_t data_blocks = volume->space_use().data_blocks();
+    for (const store::Fid fid : {large, small}) {
+        const std::uint64_t blocks = fid == large ? data_blocks * 3 / 5 : 10;
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.at_home(fid, set_released_blocks(volume, fid, blocks)).has_value());
+        REQUIRE(stage.at_home(fid, record_recall(volume, fid, 1000 + blocks)).has_value());
+    }
+    // An upload keeps half of the disk.
+    objects::HomeVolume& home = stage.home_volume_of(large);
+    const objects::HomeVolume::Hold hold(home);
+    const store::Fid upload = home.make_fid();
+    objects::DiskUse::Owner& owner =
+        home.use().owner({.pool = objects::pool_id("cold"), .owner = "alice"});
+    home.uploads().expect(upload, {.owner = &owner, .left_blocks = data_blocks / 2});
+    ReturningObjects& returning = stage.staging(0).returning();
+    const auto find_room = [&](store::Fid fid) {
+        home.uploads().stay(upload, volume->space_use(), stage.world.now());
+        const auto made = stage.at_home(fid, returning.make_room(fid));
+        if (made) returning.give_up_room(fid);
+        return made.has_value();
+    };
+
+    REQUIRE_FALSE(find_room(large));
+    CHECK(find_room(small));
+    stage.run_for(objects::RoomLine::kGrace);
+    CHECK_FALSE(find_room(large));
+    CHECK_FALSE(find_room(small));
+    // Nothing gives the large one its room.
+    for (Duration passed{0}; passed < objects::RoomLine::kTurn; passed += 30s) {
+        stage.run_for(30s);
+        CHECK_FALSE(find_room(large));
+    }
+    CHECK(find_room(small));
+    home.uploads().gone(upload);
+}
+
 TEST_CASE("library: recalls without a drive wait until there is one", "[library]") {
     TapeStageOptions options = one_disk();
     options.drives = 1;
