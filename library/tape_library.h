@@ -377,7 +377,7 @@ private:
     std::unique_ptr<BayLibrary> bay_library_;
     std::unique_ptr<Robot> robot_;
     std::unique_ptr<MediaShelf> shelf_;
-    Blame blame_;
+    Blame blame_{options_.health};
     std::vector<Unit> units_;
     std::string not_open_;     // Why the last attempt to open the library failed.
     bool is_opening_ = false;  // An attempt to open the library is in progress.
