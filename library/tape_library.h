@@ -331,6 +331,7 @@ private:
     };
     std::vector<Expected> expected_ends() const;
     std::vector<Recall*> ordered_recalls() const;
+    void list_recalls(std::size_t rows_max) const;
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
@@ -419,6 +420,10 @@ private:
     // By reason, which is in static storage: when library.recalls_wait was last emitted.
     std::map<std::string_view, Instant> said_waits_;
     Instant look_again_at_{};  // When the list of find_recall() has to be made again.
+    // The last list of recalls(), when it has to be made again, and its `rows_max`.
+    mutable std::vector<RecallRow> listed_recalls_;
+    mutable Instant list_again_at_{};
+    mutable std::size_t listed_rows_max_ = 0;
     MediumTasks<Repacking> repacks_;
     MediumTasks<Scrubbing> scrubs_;
     MediumTasks<Rescuing> rescues_;

@@ -456,4 +456,21 @@ TEST_CASE("library: a recall that waits takes less than 300 bytes of memory", "[
     const double bytes = static_cast<double>(used() - before) / kRecalls;
     CAPTURE(bytes);
     CHECK(bytes < 300);
+
+    // Making the list of so many takes long: who asks often gets the same one for some time.
+    const store::Fid raised = fids.back();
+    const auto priority_of_raised = [&stage, raised] {
+        for (const RecallRow& each : stage.library().recalls(kRecalls)) {
+            if (each.ticket == raised) return int{each.priority};
+        }
+        return -1;
+    };
+    REQUIRE(priority_of_raised() == kRecallPriorityDefault);
+    RecallWish wish{.fid = raised, .priority = 200};
+    const auto asked = stage.at_home(raised, stage.staging_of(raised).recall(std::move(wish), {}));
+    REQUIRE(asked == RecallAsked::kWaiting);
+    stage.run_for(100ms);
+    CHECK(priority_of_raised() == kRecallPriorityDefault);
+    stage.run_for(4s);
+    CHECK(priority_of_raised() == 200);
 }
