@@ -8,6 +8,7 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "library/recall.h"
 #include "objects/block_io.h"
 #include "objects/disk_use.h"
 #include "objects/home_volume.h"
@@ -37,6 +38,14 @@ Result<void> check_recalled(objects::HomeVolume& home, store::Fid fid) {
     if (!recall) return std::unexpected(recall.error());
     if (recall->has_value() && (*recall)->ticket != 0) return {};
     return std::unexpected(Error{.code = Errc::kNotFound, .context = "the recall has ended"});
+}
+
+// Whether the recall waits in the line for room on its disk. A repack is behind the requests of
+// users, so its recalls take what is left over.
+bool has_turns(objects::HomeVolume& home, store::Fid fid) {
+    const auto recall = home.volume().map().find_recall(fid);
+    return recall && recall->has_value() && (*recall)->ticket != 0 &&
+           (*recall)->priority > kRepackPriority;
 }
 
 // Called when an attempt has ended without success. While it was in progress, a recall that was not
@@ -434,7 +443,7 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
         kept_room_.erase(fid);
         const bool lacks_room = found.error().code == Errc::kNoSpace;
         // The recall may have ended during the wait.
-        if (lacks_room && check_recalled(*home, fid)) {
+        if (lacks_room && has_turns(*home, fid)) {
             home->uploads().recall_waits(fid, blocks, stores_.parts().reactor.now());
         }
         co_return found;

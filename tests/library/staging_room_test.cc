@@ -160,9 +160,10 @@ Task<Result<void>> set_pool(store::Volume* volume, store::Fid fid, objects::Pool
     });
 }
 
-Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uint64_t number) {
+Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uint64_t number,
+                                 std::uint8_t priority = kRecallPriorityDefault) {
     const store::Recall recall{.ticket = (volume->newest().epoch << 32U) + number,
-                               .priority = kRecallPriorityDefault};
+                               .priority = priority};
     const auto put = co_await volume->put_recall(fid, recall, {});
     if (!put) co_return std::unexpected(put.error());
     co_return Result<void>{};
@@ -384,6 +385,32 @@ TEST_CASE("library: a small recall waits for a large one as long as that has its
     }
     CHECK(find_room(small));
     home.uploads().gone(upload);
+}
+
+TEST_CASE("library: a recall of a repack waits for room without a turn", "[library]") {
+    TapeStage stage(one_disk());
+    const store::Fid repacked = stage.put(pattern(4096, 98));
+    const store::Fid wanted = stage.put(pattern(4096, 99));
+    REQUIRE(stage.sync().has_value());
+    store::Volume* const volume = &stage.volume(0);
+    const std::uint64_t data_blocks = volume->space_use().data_blocks();
+    for (const store::Fid fid : {repacked, wanted}) {
+        const bool is_wanted = fid == wanted;
+        const std::uint8_t priority = is_wanted ? kRecallPriorityDefault : kRepackPriority;
+        REQUIRE(stage.release(fid).has_value());
+        // One that does not fit on the disk together with anything else.
+        REQUIRE(stage.at_home(fid, set_released_blocks(volume, fid, data_blocks)).has_value());
+        auto recording = record_recall(volume, fid, is_wanted ? 1002UL : 1001UL, priority);
+        REQUIRE(stage.at_home(fid, std::move(recording)).has_value());
+    }
+    stage.put(pattern(10UL * 4096, 97));
+
+    ReturningObjects& returning = stage.staging(0).returning();
+    objects::RoomLine& line = stage.home_volume_of(wanted).uploads().line();
+    REQUIRE_FALSE(stage.at_home(repacked, returning.make_room(repacked)).has_value());
+    CHECK(line.count(stage.world.now()) == 0);
+    REQUIRE_FALSE(stage.at_home(wanted, returning.make_room(wanted)).has_value());
+    CHECK(line.count(stage.world.now()) == 1);
 }
 
 TEST_CASE("library: recalls without a drive wait until there is one", "[library]") {
