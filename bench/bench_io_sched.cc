@@ -18,6 +18,7 @@
 
 #include <malloc.h>
 
+#include "bench/drives_by_time.h"
 #include "bench/measure.h"
 #include "bench/model_drive.h"
 #include "core/random.h"
@@ -361,8 +362,7 @@ void mount_criteria(Report& report) {
     report.by_number("read_p95_s_by_mount_age_min", p95);
 }
 
-// E5: drives of reads and of writes when the waiting requests shift between the two every half
-// hour.
+// E5: drives of reads and writes when what waits shifts between the two every half hour.
 void shifting_mix(Report& report) {
     constexpr std::uint8_t kDrives = 10;
     constexpr Duration kPhase = 30min;
@@ -377,6 +377,7 @@ void shifting_mix(Report& report) {
     std::array<double, 2> ideal_s{};
     std::uint64_t moves = 0;
     std::array<int, kDrives + 1> last{};
+    std::array<bench::DrivesByTime, 3> used{};  // By reads, by writes, and the share of reads.
     for (int phase = 0; phase < kPhases; ++phase) {
         const std::array active{true, phase % 2 == 1};
         for (Duration left = kPhase; left > 0s; left -= 10s) {
@@ -391,10 +392,13 @@ void shifting_mix(Report& report) {
             const bool writes = library.main().waiting_count(IoType::kWrite) > 0;
             ideal_s[0] += 10.0 * kDrives * (writes ? 0.5 : 1.0);
             ideal_s[1] += 10.0 * kDrives * (writes ? 0.5 : 0.0);
+            const Duration at = phase * kPhase + (kPhase - left);
+            used[2].add(at, kDrives * (writes ? 0.5 : 1.0), 10s);
             for (const IoDevice* const drive : library.drives()) {
                 for (int type = 0; type < 2; ++type) {
                     if (drive->running_count(static_cast<IoType>(type)) == 0) continue;
                     busy_s[static_cast<std::size_t>(type)] += 10;
+                    used[static_cast<std::size_t>(type)].add(at, 1, 10s);
                     int& before = last[drive->number()];
                     if (before != 0 && before != type + 1) ++moves;
                     before = type + 1;
@@ -408,6 +412,9 @@ void shifting_mix(Report& report) {
     report.number("fair_share_error_percent", 100 * error);
     report.number("fair_share_moves_per_hour", static_cast<double>(moves) / (kPhases * 0.5));
     report.number("fair_share_drives_used_percent", 100 * all / ideal);
+    report.by_number("read_drives_by_minute", used[0].by_minute());
+    report.by_number("write_drives_by_minute", used[1].by_minute());
+    report.by_number("read_drives_share_by_minute", used[2].by_minute());
 }
 
 // E6: one popular cartridge, and single reads of others, with one drive: the longest wait of those.

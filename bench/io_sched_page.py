@@ -54,7 +54,9 @@ def e5(figures):
     rows = [["difference from the ideal shares of drive time", f"{figures['fair_share_error_percent']:.1f} %"],
             ["changes of drives between reads and writes, an hour, of all ten", shown(figures["fair_share_moves_per_hour"])],
             ["drive time that is used", f"{figures['fair_share_drives_used_percent']:.0f} %"]]
-    return table(["", ""], rows), {}
+    series = {"share of reads": by_number(figures, "read_drives_share_by_minute"), "reads": by_number(figures, "read_drives_by_minute"),
+              "writes": by_number(figures, "write_drives_by_minute")}
+    return table(["", ""], rows), {"e5.svg": lines_plot(series, "drives", "minutes, means of ten")}
 
 
 def e6(figures):

@@ -33,7 +33,7 @@ Blame::Verdict Blame::failed(std::string_view drive, CartridgeId cartridge) {
         failures += each.is_charged ? 1 : each.count;
         ++cartridges;
     }
-    if (failures < kDriveFailuresMax || cartridges < 2) return Verdict::kOpen;
+    if (failures < limits_.drive_failures || cartridges < 2) return Verdict::kOpen;
     std::erase_if(open_, [&](const Pair& each) { return each.drive == drive; });
     return Verdict::kDrive;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "library/cartridge.h"
+#include "library/options.h"
 
 namespace fopd::library {
 
@@ -20,6 +21,8 @@ namespace fopd::library {
 // one before one of the drives has worked: both drives may be broken.
 class Blame {
 public:
+    explicit Blame(HealthLimits limits = {}) : limits_(limits) {}
+
     enum class Verdict : std::uint8_t { kOpen, kCartridge, kDrive };
 
     // An operation has failed. kDrive: the drive has failed so often that it should not be used any
@@ -35,11 +38,9 @@ public:
     void forget_damage(CartridgeId cartridge) { damage_.erase(cartridge); }
     // How often they have failed together since either worked.
     std::uint32_t open_failures(std::string_view drive, CartridgeId cartridge) const;
+    const HealthLimits& limits() const { return limits_; }
 
 private:
-    // After so many failures in a row a drive is not used any more.
-    static constexpr std::uint32_t kDriveFailuresMax = 3;
-
     struct Pair {
         std::string drive;
         CartridgeId cartridge = 0;
@@ -50,6 +51,7 @@ private:
 
     bool is_doubtful(std::string_view drive, CartridgeId cartridge) const;
 
+    const HealthLimits limits_;
     std::vector<Pair> open_;
     // By cartridge: the drive that has found the damage first.
     std::map<CartridgeId, std::string> damage_;

@@ -10,9 +10,6 @@ namespace fopd::library {
 
 namespace {
 
-// A cartridge with so many failures in one drive is not written any more.
-constexpr std::uint64_t kCartridgeFailuresMax = 2;
-
 // Whether another drive may succeed: an error of the changer may concern one element only.
 bool may_work_elsewhere(const Error& error) {
     return devices::is_drive_fault(error) || error.code == Errc::kUnsupported;
@@ -161,9 +158,10 @@ void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& 
     if (verdict == Blame::Verdict::kDrive) go_down(reason);
     if (verdict == Blame::Verdict::kCartridge) blame_cartridge(id, type, reason);
     // If there is no other drive to decide, writes use another cartridge.
-    const bool is_bad = verdict == Blame::Verdict::kOpen && type == io_sched::IoType::kWrite &&
-                        changed->state == CartridgeState::kOk &&
-                        parts_.blame.open_failures(name(), id) >= kCartridgeFailuresMax;
+    const bool is_bad =
+        verdict == Blame::Verdict::kOpen && type == io_sched::IoType::kWrite &&
+        changed->state == CartridgeState::kOk &&
+        parts_.blame.open_failures(name(), id) >= parts_.blame.limits().cartridge_failures;
     const std::string why = std::string(did_not_load_ ? kDoesNotLoad : "") + reason;
     if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, why);
 }
@@ -467,8 +465,9 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
         if (formatted.error().code == Errc::kIo) parts_.drive.fail_trial();
         // A first failure may be the drive's fault.
         const bool has_failed = parts_.drive.trial().has_failed;
-        const bool is_bad = !was_blank || (has_failed && parts_.shelf.find(id)->failures + 1 >=
-                                                             kCartridgeFailuresMax);
+        const std::uint64_t failures = parts_.shelf.find(id)->failures + 1;
+        const bool is_bad =
+            !was_blank || (has_failed && failures >= parts_.blame.limits().cartridge_failures);
         parts_.shelf.set_state(id, is_bad ? CartridgeState::kFailed : CartridgeState::kBlank,
                                "its label could not be written");
         [[maybe_unused]] const auto noted = co_await parts_.shelf.save();

@@ -100,7 +100,8 @@ public:
     // some objects could not be written.
     virtual Task<Result<void>> sync(std::string pool, core::WaitOptions wait) = 0;
 
-    // The recalls in the order in which they are expected to end, at most `rows_max`.
+    // The recalls in the order in which they are expected to end, at most `rows_max`. If there are
+    // 10 000 or more, what it says of them may be a second old for each 10 000.
     virtual std::vector<RecallRow> recalls(std::size_t rows_max) const = 0;
     // The row of one recall; its place and expected end may be some seconds old. Nothing: there is
     // no such recall.

@@ -29,6 +29,14 @@ struct TapePoolOptions {
     std::uint32_t staging_low = 60;
 };
 
+// After how many failures something is out of use.
+struct HealthLimits {
+    // A drive: in a row, with several cartridges, or with cartridges that other drives can use.
+    std::uint32_t drive_failures = 3;
+    // A cartridge that no other drive has tried: in one drive, then it is not written any more.
+    std::uint32_t cartridge_failures = 2;
+};
+
 enum class LibraryKind : std::uint8_t { kVirtual, kScsi };
 enum class LibraryTiming : std::uint8_t { kNone, kCalculate, kReal };
 
@@ -48,6 +56,7 @@ struct LibraryOptions {
     // The library labels a blank cartridge when objects need one. If false, only administrators do:
     // the blank cartridges of a shared library may belong to other programs.
     bool labels_blank = true;
+    HealthLimits health = {};
     std::vector<TapePoolOptions> pools = {};
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "library/recall.h"
 #include "objects/block_io.h"
 #include "objects/disk_use.h"
 #include "objects/home_volume.h"
@@ -37,6 +38,14 @@ Result<void> check_recalled(objects::HomeVolume& home, store::Fid fid) {
     if (!recall) return std::unexpected(recall.error());
     if (recall->has_value() && (*recall)->ticket != 0) return {};
     return std::unexpected(Error{.code = Errc::kNotFound, .context = "the recall has ended"});
+}
+
+// Whether the recall waits in the line for room on its disk. A repack is behind the requests of
+// users, so its recalls take what is left over.
+bool has_turns(objects::HomeVolume& home, store::Fid fid) {
+    const auto recall = home.volume().map().find_recall(fid);
+    return recall && recall->has_value() && (*recall)->ticket != 0 &&
+           (*recall)->priority > kRepackPriority;
 }
 
 // Called when an attempt has ended without success. While it was in progress, a recall that was not
@@ -74,6 +83,7 @@ public:
     // The expected number of blocks: as many as the object had before its release, if known.
     std::uint64_t needed_blocks() const { return needed_blocks_; }
     void take_space() { has_space_ = true; }
+    bool has_space() const { return has_space_; }
     // If it has waited in the line for room, it keeps its place until it has written all.
     void keep_place() const {
         home_.uploads().recall_has_room(fid_, taken_blocks(), stores_.parts().reactor.now());
@@ -367,9 +377,21 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
     return blocks;
 }
 
+bool ReturningObjects::has_taken_room(store::Fid fid) const {
+    const auto attempt = attempts_.find(fid);
+    if (attempt != attempts_.end() && attempt->second->has_space()) return true;
+    const auto kept = kept_room_.find(fid);
+    return kept != kept_room_.end() && kept->second.until > stores_.parts().reactor.now();
+}
+
 std::uint64_t ReturningObjects::kept_from(objects::HomeVolume* home, store::Fid fid) const {
-    return home->uploads().kept_from_recall(fid, home->volume().space_use(),
-                                            stores_.parts().reactor.now());
+    const Instant now = stores_.parts().reactor.now();
+    objects::OpenUploads& uploads = home->uploads();
+    const std::uint64_t kept = uploads.kept_from_recall(fid, home->volume().space_use(), now);
+    // The room of a recall that has some is in taken_blocks().
+    const auto first = uploads.line().first_recall_before({.fid = fid, .is_recall = true}, now);
+    const bool waits = first && !has_taken_room(first->key.fid);
+    return waits ? kept + first->blocks : kept;
 }
 
 Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
@@ -421,7 +443,7 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
         kept_room_.erase(fid);
         const bool lacks_room = found.error().code == Errc::kNoSpace;
         // The recall may have ended during the wait.
-        if (lacks_room && check_recalled(*home, fid)) {
+        if (lacks_room && has_turns(*home, fid)) {
             home->uploads().recall_waits(fid, blocks, stores_.parts().reactor.now());
         }
         co_return found;

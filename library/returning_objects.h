@@ -92,6 +92,7 @@ private:
     // The blocks of the disk that attempts have reserved and not written yet, and the blocks that
     // make_room() keeps.
     std::uint64_t taken_blocks(store::Slot slot) const;
+    bool has_taken_room(store::Fid fid) const;
     // The room that a recall leaves to open uploads of the disk, and to those who wait before it.
     std::uint64_t kept_from(objects::HomeVolume* home, store::Fid fid) const;
     Task<Result<void>> take_space(Attempt* attempt);

@@ -53,6 +53,19 @@ void add_migration(config::Record<LibrarySettings>& record) {
         "less full than so many percent.");
 }
 
+void add_health(config::Record<LibrarySettings>& record) {
+    record.field(
+        "drive_failures", &LibrarySettings::drive_failures,
+        config::integer<std::uint32_t>({.min = 2, .max = 1000}),
+        "A drive is down after so many failures in a row: with several cartridges, or with "
+        "cartridges that other drives can use.");
+    record.field(
+        "cartridge_failures", &LibrarySettings::cartridge_failures,
+        config::integer<std::uint32_t>({.min = 1, .max = 1000}),
+        "A cartridge is not written any more after so many failures in a drive, if no other "
+        "drive has tried it. If it fails in two drives, it is not written any more at once.");
+}
+
 void check_drive_paths(const LibrarySettings& library, config::Complaints& complaints) {
     const std::vector<std::string>& paths = library.drive_paths;
     if (library.kind == LibraryKind::kScsi && paths.empty()) {
@@ -151,6 +164,7 @@ config::ListSection<LibrarySettings> libraries_section() {
                  "The tape pool whose objects are on its cartridges.",
                  {.need = config::Need::kRequired, .example = "cold"});
     add_migration(record);
+    add_health(record);
     record.identified_by("name");
     record.check(&check_drive_paths);
     record.check(&check_virtual_keys);
@@ -201,7 +215,9 @@ std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& lib
                            .timing = from.timing,
                            .labels_blank = from.label_blank == LabelBlank::kAuto
                                                ? from.kind == LibraryKind::kVirtual
-                                               : from.label_blank == LabelBlank::kYes};
+                                               : from.label_blank == LabelBlank::kYes,
+                           .health = {.drive_failures = from.drive_failures,
+                                      .cartridge_failures = from.cartridge_failures}};
     options.pools.push_back({.name = from.pool,
                              .staging = pool->staging.value_or(""),
                              .copies = pool->copies,

@@ -25,6 +25,8 @@ struct LibrarySettings {
     std::optional<std::uint64_t> cartridge_bytes = {};
     LibraryTiming timing = LibraryTiming::kNone;
     LabelBlank label_blank = LabelBlank::kAuto;
+    std::uint32_t drive_failures = HealthLimits{}.drive_failures;
+    std::uint32_t cartridge_failures = HealthLimits{}.cartridge_failures;
     std::string pool = {};
     std::uint64_t migrate_bytes = TapePoolOptions{}.migrate_bytes;
     std::uint32_t migrate_files = TapePoolOptions{}.migrate_files;

@@ -331,6 +331,7 @@ private:
     };
     std::vector<Expected> expected_ends() const;
     std::vector<Recall*> ordered_recalls() const;
+    void list_recalls(std::size_t rows_max) const;
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
@@ -377,7 +378,7 @@ private:
     std::unique_ptr<BayLibrary> bay_library_;
     std::unique_ptr<Robot> robot_;
     std::unique_ptr<MediaShelf> shelf_;
-    Blame blame_;
+    Blame blame_{options_.health};
     std::vector<Unit> units_;
     std::string not_open_;     // Why the last attempt to open the library failed.
     bool is_opening_ = false;  // An attempt to open the library is in progress.
@@ -419,6 +420,10 @@ private:
     // By reason, which is in static storage: when library.recalls_wait was last emitted.
     std::map<std::string_view, Instant> said_waits_;
     Instant look_again_at_{};  // When the list of find_recall() has to be made again.
+    // The last list of recalls(), when it has to be made again, and its `rows_max`.
+    mutable std::vector<RecallRow> listed_recalls_;
+    mutable Instant list_again_at_{};
+    mutable std::size_t listed_rows_max_ = 0;
     MediumTasks<Repacking> repacks_;
     MediumTasks<Scrubbing> scrubs_;
     MediumTasks<Rescuing> rescues_;

@@ -534,14 +534,32 @@ std::vector<TapeLibrary::Expected> TapeLibrary::expected_ends() const {
     return expected;
 }
 
-std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
-    std::vector<RecallRow> rows;
+void TapeLibrary::list_recalls(std::size_t rows_max) const {
+    listed_recalls_.clear();
     for (const Expected& each : expected_ends()) {
-        if (rows.size() == rows_max) break;
+        if (listed_recalls_.size() == rows_max) break;
         RecallRow row = row_of(*each.recall);
-        row.place = rows.size();
         row.expected_at = each.end;
-        rows.push_back(std::move(row));
+        listed_recalls_.push_back(std::move(row));
+    }
+    listed_rows_max_ = rows_max;
+    const auto pause = std::chrono::seconds(static_cast<std::int64_t>(recalls_.size() / 10'000));
+    list_again_at_ = after(parts_.reactor.now(), pause);
+}
+
+// The list of many recalls takes long. Whoever asks for it again and again must not stop the
+// library, so it is made only now and then.
+std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
+    if (parts_.reactor.now() >= list_again_at_ || rows_max > listed_rows_max_) {
+        list_recalls(rows_max);
+    }
+    std::vector<RecallRow> rows;
+    for (const RecallRow& each : listed_recalls_) {
+        if (rows.size() == rows_max) break;
+        const Recall* const recall = recalls_.find(each.ticket);
+        if (recall == nullptr || recall->is_over) continue;
+        rows.push_back(each);
+        rows.back().place = rows.size() - 1;
     }
     return rows;
 }

@@ -326,7 +326,7 @@ void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
         ended.uploads_->stay(ended.fid_, space, now);
         // One of unknown size could go on without end.
         const bool will_end = upload->keeps_room && !upload->expected.is_unknown;
-        if (will_end) ended.uploads_->line_.note_progress(now);
+        if (will_end) ended.uploads_->line_.note_sent(ended.added_blocks_, now);
     }
     ended.uploads_->end_write(*upload, ended);
 }

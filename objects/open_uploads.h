@@ -37,7 +37,7 @@ namespace fopd::objects {
 // Changes of other data and recalls must leave room as well, see kept_from_others().
 //
 // Who finds no room waits in a line, see RoomLine: uploads that cannot begin, writes of uploads
-// that keep no room, other changes, and a recall. An upload that keeps room waits for nobody in the
+// that keep no room, other changes, and recalls. An upload that keeps room waits for nobody in the
 // line as long as it takes what is kept for it, so that it can end; what it takes beyond that, it
 // leaves to those who waited in the line when it began.
 //
@@ -126,13 +126,15 @@ public:
                                Instant now);
     // Likewise for a change of other data.
     std::uint64_t change_needs(const Asked& asked, const store::SpaceUse& space, Instant now);
-    // Returns how many blocks a recall of the object must leave available.
+    // Returns how many blocks a recall of the object must leave available, beside the room of other
+    // recalls, see RoomLine::first_recall_before().
     std::uint64_t kept_from_recall(store::Fid fid, const store::SpaceUse& space, Instant now);
     // The recall has found too little room, and waits for so many blocks. The caller calls it again
     // within RoomLine::kRecallStays, as long as this holds.
     void recall_waits(store::Fid fid, std::uint64_t blocks, Instant now);
-    // The recall has room, of which it has not used so many blocks yet. Called likewise, so that a
-    // recall that has waited gets all of its room. Does nothing for a recall that has not waited.
+    // Room is reserved for the recall, of which it has not used so many blocks yet. Called
+    // likewise, so that a recall that has waited gets all of its room. Does nothing for a recall
+    // that has no place.
     void recall_has_room(store::Fid fid, std::uint64_t blocks, Instant now) {
         line_.renew({.fid = fid, .is_recall = true}, blocks, now);
     }

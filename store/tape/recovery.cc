@@ -222,13 +222,15 @@ Task<Result<TapeEnd>> TapeRecovery::read_file(TapeEnd before, RecoverySink* sink
                         .kind = TapeFileKind::kObjects};
     const auto opened = co_await reader_.open_file(file);
     if (!opened) co_return std::unexpected(opened.error());
+    const bool has_objects = reader_.file().kind == TapeFileKind::kObjects;
     std::vector<TapeEntry> entries;
     bool more = true;
     while (more) {
+        if (entries.size() == kFileMembersMax) co_return corrupt("a file with too many members");
         TapeEntry entry{.file = reader_.file(),
                         .position = reader_.position(),
                         .member = reader_.header().member};
-        entries.push_back(std::move(entry));
+        if (has_objects) entries.push_back(std::move(entry));
         const auto next = co_await reader_.open_next();
         if (!next) co_return std::unexpected(next.error());
         more = *next;
@@ -236,7 +238,7 @@ Task<Result<TapeEnd>> TapeRecovery::read_file(TapeEnd before, RecoverySink* sink
     const auto end = co_await reader_.close_file();
     if (!end) co_return std::unexpected(end.error());
     TapeEnd after{.files = file.number, .block = *end, .index = before.index};
-    if (reader_.file().kind == TapeFileKind::kIndex) {
+    if (!has_objects) {
         after.index = {.file = file.number, .block = file.block};
         co_return after;
     }

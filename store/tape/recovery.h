@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -37,6 +38,10 @@ struct Recovered {
 // nothing. Lives on the drive's reactor, and uses the drive alone while run() runs.
 class TapeRecovery {
 public:
+    // No tape file of objects has more members. They are in memory until the file has turned out to
+    // be complete, so one that has more counts as damaged.
+    static constexpr std::size_t kFileMembersMax = 10'000;
+
     // The drive outlives the recovery. The identity is the expected one, or, without a catalogue,
     // the one that inspect() has found.
     TapeRecovery(devices::TapeDrive& drive, TapeIdentity identity)

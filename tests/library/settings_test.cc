@@ -54,6 +54,8 @@ libraries:
     piece: 2GiB
     staging_high: 70
     staging_low: 30
+    drive_failures: 7
+    cartridge_failures: 4
 )");
     REQUIRE(loaded.has_value());
     const auto& libraries = (*loaded)->get<Libraries>();
@@ -74,6 +76,8 @@ libraries:
     CHECK(options->model == "lto8");
     CHECK(options->cartridge_bytes == 2ULL << 30);
     CHECK(options->timing == LibraryTiming::kCalculate);
+    CHECK(options->health.drive_failures == 7);
+    CHECK(options->health.cartridge_failures == 4);
     REQUIRE(options->pools.size() == 1);
     const TapePoolOptions& pool = options->pools.front();
     CHECK(pool.name == "cold");
@@ -103,6 +107,8 @@ TEST_CASE("library settings: what is left out has the defaults of the options", 
     CHECK(options->model == defaults.model);
     CHECK(options->cartridge_bytes == 0);
     CHECK(options->timing == LibraryTiming::kNone);
+    CHECK(options->health.drive_failures == defaults.health.drive_failures);
+    CHECK(options->health.cartridge_failures == defaults.health.cartridge_failures);
     CHECK(options->pools.front().migrate_bytes == pool_defaults.migrate_bytes);
     CHECK(options->pools.front().piece_bytes == 64ULL << 30);
     CHECK(options->pools.front().staging_high == pool_defaults.staging_high);
@@ -130,6 +136,10 @@ TEST_CASE("library settings: each mistake is refused at its key", "[library]") {
         {"staging_high: 101", "staging_high"},
         {"staging_low: -1", "staging_low"},
         {"staging_low: 90", "staging_low"},  // Higher than staging_high.
+        {"drive_failures: 1", "drive_failures"},
+        {"drive_failures: 1001", "drive_failures"},
+        {"cartridge_failures: 0", "cartridge_failures"},
+        {"cartridge_failures: many", "cartridge_failures"},
         {"shelves: 2", "shelves"},
     };
     for (const auto& [line, key] : mistakes) {

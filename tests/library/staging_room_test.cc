@@ -160,9 +160,10 @@ Task<Result<void>> set_pool(store::Volume* volume, store::Fid fid, objects::Pool
     });
 }
 
-Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uint64_t number) {
+Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uint64_t number,
+                                 std::uint8_t priority = kRecallPriorityDefault) {
     const store::Recall recall{.ticket = (volume->newest().epoch << 32U) + number,
-                               .priority = kRecallPriorityDefault};
+                               .priority = priority};
     const auto put = co_await volume->put_recall(fid, recall, {});
     if (!put) co_return std::unexpected(put.error());
     co_return Result<void>{};
@@ -343,6 +344,75 @@ TEST_CASE("library: nothing leaves the disk for two recalls that do not fit on i
     CHECK(released_count(stage, fids) == gone);
 }
 
+TEST_CASE("library: a small recall waits for a large one as long as that has its turn",
+          "[library]") {
+    TapeStage stage(one_disk());
+    const store::Fid large = stage.put(pattern(4096, 98));
+    const store::Fid small = stage.put(pattern(4096, 99));
+    REQUIRE(stage.sync().has_value());
+    store::Volume* const volume = &stage.volume(0);
+    const std::uint64_t data_blocks = volume->space_use().data_blocks();
+    for (const store::Fid fid : {large, small}) {
+        const std::uint64_t blocks = fid == large ? data_blocks * 3 / 5 : 10;
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.at_home(fid, set_released_blocks(volume, fid, blocks)).has_value());
+        REQUIRE(stage.at_home(fid, record_recall(volume, fid, 1000 + blocks)).has_value());
+    }
+    // An upload keeps half of the disk.
+    objects::HomeVolume& home = stage.home_volume_of(large);
+    const objects::HomeVolume::Hold hold(home);
+    const store::Fid upload = home.make_fid();
+    objects::DiskUse::Owner& owner =
+        home.use().owner({.pool = objects::pool_id("cold"), .owner = "alice"});
+    home.uploads().expect(upload, {.owner = &owner, .left_blocks = data_blocks / 2});
+    ReturningObjects& returning = stage.staging(0).returning();
+    const auto find_room = [&](store::Fid fid) {
+        home.uploads().stay(upload, volume->space_use(), stage.world.now());
+        const auto made = stage.at_home(fid, returning.make_room(fid));
+        if (made) returning.give_up_room(fid);
+        return made.has_value();
+    };
+
+    REQUIRE_FALSE(find_room(large));
+    CHECK(find_room(small));
+    stage.run_for(objects::RoomLine::kGrace);
+    CHECK_FALSE(find_room(large));
+    CHECK_FALSE(find_room(small));
+    // Nothing gives the large one its room.
+    for (Duration passed{0}; passed < objects::RoomLine::kTurn; passed += 30s) {
+        stage.run_for(30s);
+        CHECK_FALSE(find_room(large));
+    }
+    CHECK(find_room(small));
+    home.uploads().gone(upload);
+}
+
+TEST_CASE("library: a recall of a repack waits for room without a turn", "[library]") {
+    TapeStage stage(one_disk());
+    const store::Fid repacked = stage.put(pattern(4096, 98));
+    const store::Fid wanted = stage.put(pattern(4096, 99));
+    REQUIRE(stage.sync().has_value());
+    store::Volume* const volume = &stage.volume(0);
+    const std::uint64_t data_blocks = volume->space_use().data_blocks();
+    for (const store::Fid fid : {repacked, wanted}) {
+        const bool is_wanted = fid == wanted;
+        const std::uint8_t priority = is_wanted ? kRecallPriorityDefault : kRepackPriority;
+        REQUIRE(stage.release(fid).has_value());
+        // One that does not fit on the disk together with anything else.
+        REQUIRE(stage.at_home(fid, set_released_blocks(volume, fid, data_blocks)).has_value());
+        auto recording = record_recall(volume, fid, is_wanted ? 1002UL : 1001UL, priority);
+        REQUIRE(stage.at_home(fid, std::move(recording)).has_value());
+    }
+    stage.put(pattern(10UL * 4096, 97));
+
+    ReturningObjects& returning = stage.staging(0).returning();
+    objects::RoomLine& line = stage.home_volume_of(wanted).uploads().line();
+    REQUIRE_FALSE(stage.at_home(repacked, returning.make_room(repacked)).has_value());
+    CHECK(line.count(stage.world.now()) == 0);
+    REQUIRE_FALSE(stage.at_home(wanted, returning.make_room(wanted)).has_value());
+    CHECK(line.count(stage.world.now()) == 1);
+}
+
 TEST_CASE("library: recalls without a drive wait until there is one", "[library]") {
     TapeStageOptions options = one_disk();
     options.drives = 1;
@@ -413,4 +483,21 @@ TEST_CASE("library: a recall that waits takes less than 300 bytes of memory", "[
     const double bytes = static_cast<double>(used() - before) / kRecalls;
     CAPTURE(bytes);
     CHECK(bytes < 300);
+
+    // Making the list of so many takes long: who asks often gets the same one for some time.
+    const store::Fid raised = fids.back();
+    const auto priority_of_raised = [&stage, raised] {
+        for (const RecallRow& each : stage.library().recalls(kRecalls)) {
+            if (each.ticket == raised) return int{each.priority};
+        }
+        return -1;
+    };
+    REQUIRE(priority_of_raised() == kRecallPriorityDefault);
+    RecallWish wish{.fid = raised, .priority = 200};
+    const auto asked = stage.at_home(raised, stage.staging_of(raised).recall(std::move(wish), {}));
+    REQUIRE(asked == RecallAsked::kWaiting);
+    stage.run_for(100ms);
+    CHECK(priority_of_raised() == kRecallPriorityDefault);
+    stage.run_for(4s);
+    CHECK(priority_of_raised() == 200);
 }

@@ -346,3 +346,20 @@ TEST_CASE("library: blame falls on a cartridge or a drive only after a trial els
         blame.worked("d", 9);
     }
 }
+
+TEST_CASE("library: a drive goes down after as many failures as the configuration says",
+          "[library]") {
+    using Verdict = Blame::Verdict;
+    const std::uint32_t limit = GENERATE(2U, 5U);
+    CAPTURE(limit);
+    Blame blame(HealthLimits{.drive_failures = limit});
+    // With several cartridges, and no other drive.
+    for (std::uint32_t i = 1; i < limit; ++i) CHECK(blame.failed("a", i) == Verdict::kOpen);
+    CHECK(blame.failed("a", limit) == Verdict::kDrive);
+    // With cartridges that work in another drive.
+    for (std::uint32_t i = 1; i < limit; ++i) {
+        CHECK(blame.failed("b", 100) == Verdict::kOpen);
+        blame.worked("c", 100);
+    }
+    CHECK(blame.failed("b", 100) == Verdict::kDrive);
+}

@@ -35,7 +35,15 @@ public:
                    .deadline = deadline},
                   now);
     }
+    void recall(std::uint64_t number, std::uint64_t blocks = kWanted) {
+        line.wait({.key = recall_of(number), .blocks = blocks, .deadline = kNever}, now);
+    }
     std::uint64_t before(const RoomLine::Key& key) { return line.wanted_before(key, now); }
+    // For which recall a recall without a place leaves room; 0: for none.
+    std::uint64_t first_recall() {
+        const auto first = line.first_recall_before(recall_of(1'000'000), now);
+        return first ? first->key.fid.low : 0;
+    }
     void pass(Duration span) { now = after(now, span); }
     // So long that places get force, while these come again.
     void pass_grace(std::uint64_t first, std::uint64_t last) {
@@ -145,7 +153,7 @@ TEST_CASE("objects room line: a place for which nothing gets on loses its turn f
     CHECK(line.before(key_of(2)) == kWanted);
     // More room is progress, and so is an upload that gets on.
     pass_turn(11, RoomLine::kTurn - 5s);
-    line.line.note_progress(line.now);
+    line.line.note_sent(200'000, line.now);
     pass_turn(5, RoomLine::kTurn - 5s);
     CHECK(line.before(key_of(2)) == kWanted);
     pass_turn(11, 10s);
@@ -160,24 +168,142 @@ TEST_CASE("objects room line: a place for which nothing gets on loses its turn f
     CHECK(line.before(key_of(2)) == kWanted);
 }
 
-TEST_CASE("objects room line: one recall has a place, and other recalls pass it", "[objects]") {
+TEST_CASE("objects room line: recalls keep their order, and the room of one at a time is kept",
+          "[objects]") {
     Line line;
-    line.line.wait({.key = recall_of(1), .blocks = kWanted, .deadline = kNever}, line.now);
-    line.line.wait({.key = recall_of(2), .blocks = kWanted, .deadline = kNever}, line.now);
-    CHECK(line.line.count(line.now) == 1);
+    line.recall(1);
+    line.recall(2);
+    CHECK(line.line.count(line.now) == 2);
     line.wait(key_of(3));
+    CHECK(line.first_recall() == 0);
     line.pass_grace(3, 3);
     CHECK(line.before(key_of(3)) == kWanted);
     CHECK(line.before(key_of(4)) == 2 * kWanted);
+    CHECK(line.line.wanted_since(after(line.now, 1s), line.now) == 2 * kWanted);
     CHECK(line.before(recall_of(1)) == 0);
-    CHECK(line.before(recall_of(2)) == kWanted);
+    CHECK(line.before(recall_of(2)) == 0);
+    CHECK(line.before(recall_of(9)) == kWanted);
+    CHECK_FALSE(line.line.first_recall_before(recall_of(1), line.now).has_value());
+    CHECK(line.line.first_recall_before(recall_of(2), line.now)->key == recall_of(1));
+    CHECK(line.first_recall() == 1);
     // It uses its room.
     line.line.renew(recall_of(1), 40, line.now);
-    line.line.renew(recall_of(2), 40, line.now);
+    line.line.renew(recall_of(9), 40, line.now);
     CHECK(line.before(key_of(3)) == 40);
-    CHECK(line.line.count(line.now) == 2);
+    CHECK(line.line.count(line.now) == 3);
     line.line.leave(recall_of(1));
+    CHECK(line.before(key_of(3)) == kWanted);
+    CHECK(line.first_recall() == 2);
+    line.line.leave(recall_of(2));
     CHECK(line.before(key_of(3)) == 0);
+    CHECK(line.first_recall() == 0);
+}
+
+TEST_CASE("objects room line: a recall without room loses its turn for all that want as much",
+          "[objects]") {
+    Line line;
+    const auto pass = [&line](Duration span) {
+        for (Duration passed{0}; passed < span; passed += 10s) {
+            line.pass(10s);
+            line.recall(1, 100);
+            line.recall(2, 200);
+            line.recall(3, 50);
+            line.line.observe(10, line.now);
+        }
+    };
+    pass(RoomLine::kTurn);
+    CHECK(line.first_recall() == 1);
+    pass(30s);
+    // Only the small one may get what the large ones did not.
+    CHECK(line.first_recall() == 3);
+    pass(RoomLine::kTurn + 20s);
+    CHECK(line.first_recall() == 0);
+    CHECK(line.before(key_of(4)) == 0);
+    pass(RoomLine::kYields);
+    CHECK(line.first_recall() == 2);
+}
+
+TEST_CASE("objects room line: a recall whose drive stands still stops no other recall's turn",
+          "[objects]") {
+    Line line;
+    line.recall(1);
+    for (Duration passed{0}; passed < RoomLine::kTurn + 1min; passed += 10s) {
+        line.pass(10s);
+        line.line.renew(recall_of(1), 10, line.now);
+        line.recall(2);
+        line.line.observe(10, line.now);
+    }
+    CHECK(line.first_recall() == 2);
+    CHECK(line.before(key_of(3)) == kWanted);
+}
+
+TEST_CASE("objects room line: the number of recalls is bounded, and one without a chance goes",
+          "[objects]") {
+    constexpr std::uint64_t kMax = RoomLine::kRecallPlacesMax;
+    constexpr std::uint64_t kSmall = 10;
+    Line line;
+    const auto wait_all = [&line] {
+        for (std::uint64_t each = 1; each <= kMax + 4; ++each) line.recall(each);
+    };
+    wait_all();
+    line.recall(100, kSmall);
+    CHECK(line.line.count(line.now) == kMax);
+    for (Duration passed{0}; passed < RoomLine::kTurn + 20s; passed += 10s) {
+        line.pass(10s);
+        wait_all();
+        line.line.observe(10, line.now);
+    }
+    CHECK(line.first_recall() == 0);
+    // Those that want as much as the one that had its turn do not take its place.
+    line.recall(100, kSmall);
+    line.pass(RoomLine::kGrace);
+    wait_all();
+    line.recall(100, kSmall);
+    CHECK(line.line.count(line.now) == kMax);
+    CHECK(line.first_recall() == 100);
+}
+
+TEST_CASE("objects room line: an upload that sends a little now and then holds no turn",
+          "[objects]") {
+    Line line;
+    line.wait(key_of(1));
+    line.wait(key_of(2));
+    line.pass_grace(1, 2);
+    const auto pass_turn = [&line](std::uint64_t sent_blocks, Duration span) {
+        for (Duration passed{0}; passed < span; passed += 1s) {
+            line.pass(1s);
+            line.line.note_sent(sent_blocks, line.now);
+            line.wait(key_of(1));
+            line.wait(key_of(2));
+            line.line.observe(10, line.now);
+        }
+    };
+    SECTION("a little") {
+        pass_turn(1, RoomLine::kTurn - 20s);
+        CHECK(line.before(key_of(2)) == kWanted);
+        pass_turn(1, 40s);
+        CHECK(line.before(key_of(2)) == 0);
+    }
+    SECTION("enough, but without end") {
+        const auto enough = static_cast<std::uint64_t>(RoomLine::kSentPerSecondMin);
+        pass_turn(enough, RoomLine::kSendingMax);
+        CHECK(line.before(key_of(2)) == kWanted);
+        pass_turn(enough, RoomLine::kTurn + 20s);
+        CHECK(line.before(key_of(2)) == 0);
+    }
+}
+
+TEST_CASE("objects room line: a little more room now and then keeps no turn", "[objects]") {
+    constexpr std::uint64_t kLarge = 1000 * RoomLine::kProgressPart;
+    Line line;
+    line.wait(key_of(1), kLarge);
+    std::int64_t available = 10;
+    for (Duration passed{0}; passed < RoomLine::kGrace + RoomLine::kTurn + 20s; passed += 1s) {
+        line.pass(1s);
+        line.wait(key_of(1), kLarge);
+        line.line.observe(++available, line.now);
+    }
+    CHECK(line.before(key_of(2)) == 0);
 }
 
 TEST_CASE("objects room line: a recall whose bytes arrive keeps its turn", "[objects]") {

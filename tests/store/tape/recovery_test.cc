@@ -267,6 +267,29 @@ TEST_CASE("store tape recovery: one of a damaged file tells which", "[store][tap
     REQUIRE(found.entries.size() == 4);
 }
 
+TEST_CASE("store tape recovery: a file with more members than any program writes is damaged",
+          "[store][tape]") {
+    TapeStage stage;
+    stage.start();
+    REQUIRE(stage.write_file(1, {{1, 100}}).has_value());
+    Objects many;
+    for (std::uint64_t i = 0; i <= TapeRecovery::kFileMembersMax; ++i) {
+        many.emplace_back(1000 + i, 10);
+    }
+    REQUIRE(stage.write_file(2, many).has_value());
+    REQUIRE(stage.write_file(3, {{3, 100}}).has_value());
+    REQUIRE(stage.run(stage.writer->sync()).has_value());
+
+    FoundEntries found;
+    const auto recovered = stage.recover(found);
+
+    REQUIRE(recovered.has_value());
+    REQUIRE(recovered->end.files == 3);
+    REQUIRE(found.bad_files.size() == 1);
+    REQUIRE(found.bad_files.contains(2));
+    REQUIRE(found.entries.size() == 2);
+}
+
 TEST_CASE("store tape recovery: a tape that is shorter than its catalogue is reported",
           "[store][tape]") {
     TapeStage stage;
