@@ -208,6 +208,23 @@ class TapeMediaTest(TapeTestCase):
         self.ctl("sync", *COLD)
         self.refused(NOT_FOUND, ["drive down: no: "], "drive", "down", "no")
 
+    def test_why_nothing_comes_from_tape(self):
+        self.put_on_tape("a", content(5000, 33))
+        for each in self.answer("drives")["drives"]:
+            self.answer("drive", "down", each["name"])
+        why = "all drives of library vtl0 are down; `fopctl drives` shows why, and `fopctl drive up` takes one into use again"
+        self.refused(TRY_LATER, [f"get: a: its bytes are still on tape: {why}"], "--timeout", 5, "get", "a", "-", *COLD)
+        queue = self.answer("queue")
+        self.assertEqual((queue["total"], queue["reason"]), (1, why))
+        self.assertTrue(self.ctl("queue").decode().startswith(f"nothing is brought back now: {why}\n"))
+        done = self.ctl_bytes("stage", "a", *COLD)
+        self.assertEqual((done.returncode, done.stderr.decode()), (DONE, f"fopctl: stage: nothing is brought back now: {why}\n"))
+        staged, = self.answer("stage", "a", *COLD)["staged"]
+        self.assertEqual((staged["state"], staged["reason"]), ("waiting", why))
+        self.answer("drive", "up", "vtl0-drive0")
+        self.assertEqual(self.get_cold("a"), content(5000, 33))
+        self.assertNotIn("reason", self.answer("queue"))
+
     def test_a_cartridge_is_scrubbed(self):
         self.put_on_tape("s", content(MIB, 30))
         medium, = [each["name"] for each in self.media() if each["files"] > 0]
