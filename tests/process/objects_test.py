@@ -115,7 +115,7 @@ class ObjectsTest(StorageTestCase):
     def test_local_files_that_are_no_good(self):
         self.put("a", b"x")
         self.refused(USAGE, ["missing: No such file"], "put", self.directory / "missing", "b")
-        self.refused(USAGE, ["Is a directory"], "put", self.directory, "b")
+        self.refused(USAGE, ["Is a directory; use put -r"], "put", self.directory, "b")
         self.refused(USAGE, ["No such file"], "get", "a", self.directory / "missing" / "file")
         self.refused(USAGE, ["Is a directory"], "get", "a", self.directory)
         self.refused(REFUSED, ["/dev/full: No space left"], "get", "a", "/dev/full")
