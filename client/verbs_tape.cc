@@ -235,12 +235,17 @@ nlohmann::ordered_json tape_json(const Medium& medium) {
             {"drive", drive}};
 }
 
+// Nobody knows it until a drive has loaded the cartridge.
+std::string capacity_shown(const nlohmann::json& size) {
+    return size == 0 ? std::string("-") : size_shown(size);
+}
+
 std::string media_page(const nlohmann::json& media) {
     if (media.empty()) return "no cartridge\n";
     std::string page = table(media, {{"CARTRIDGE", "name", shown, Column::Kind::kWhole},
                                      {"POOL", "pool"},
                                      {"STATE", "state", shown, Column::Kind::kWhole},
-                                     {"CAPACITY", "capacity", size_shown},
+                                     {"CAPACITY", "capacity", capacity_shown},
                                      {"USED", "used", size_shown},
                                      {"LIVE", "live", size_shown, Column::Kind::kWide},
                                      {"DEAD", "dead", size_shown},

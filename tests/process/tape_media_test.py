@@ -47,8 +47,8 @@ class TapeMediaTest(TapeTestCase):
         self.assertGreaterEqual(sum(each["used"] for each in used), len(data))
         full = used[0]["name"]
         self.refused(REFUSED, [f"format: {full}: "], "format", full, *COLD)
-        self.refused(NOT_FOUND, ["format: nothing: "], "format", "nothing", *COLD)
-        self.refused(NOT_FOUND, ["unload: no-drive: "], "unload", "no-drive")
+        self.refused(NOT_FOUND, ["format: nothing: there is no such cartridge"], "format", "nothing", *COLD)
+        self.refused(NOT_FOUND, ["unload: no-drive: there is no such drive"], "unload", "no-drive")
         self.assertEqual(self.get_cold("a"), data)
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
         self.assertEqual(sum(each["live"] for each in self.media()), len(data))
@@ -94,7 +94,7 @@ class TapeMediaTest(TapeTestCase):
         self.refused(REFUSED, words, "get", "a", "-", *COLD)
         self.assertEqual([each["state"] for each in self.media() if each["name"] == used], ["exported"])
         self.assertEqual(len(self.answer("stat", "a", *COLD)["copies"]), 1)
-        self.refused(REFUSED, [f"import: {used}: cartridge {used} is not in the library"], "import", used)
+        self.refused(REFUSED, [f"import: {used}: it is not in the library"], "import", used)
         self.assertEqual(self.ctl("import"), b"no cartridge to import\n")
         for file in list(shelf.iterdir()):
             file.rename(library / file.name)
