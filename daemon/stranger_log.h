@@ -29,9 +29,9 @@ public:
 
 private:
     struct OfKind {
-        std::uint64_t count = 0;   // Strangers that are not reported yet.
-        std::string peer;          // The last of them.
-        Instant until = kNever;    // The end of the interval; kNever: none has begun.
+        std::uint64_t count = 0;  // Strangers that are not reported yet.
+        std::string peer;         // The last of them.
+        Instant until = kNever;   // The end of the interval; kNever: none has begun.
     };
     static void on_time(core::Timer& timer);
     void report(fabric::Stranger::Kind kind);

@@ -55,9 +55,9 @@ Refusal RefusalWords::block_damaged(store::Fid fid, std::uint64_t block) {
 }
 
 Refusal RefusalWords::no_such_name(std::string_view pool) {
-    const int length = std::snprintf(words_.data(), words_.size(),
-                                     "no object has that name in pool %.*s",
-                                     static_cast<int>(pool.size()), pool.data());
+    const int length =
+        std::snprintf(words_.data(), words_.size(), "no object has that name in pool %.*s",
+                      static_cast<int>(pool.size()), pool.data());
     return composed(fop::Status::kNotFound, length);
 }
 

@@ -84,10 +84,10 @@ struct HostStatistics {
     core::Counter silent;    // Connections that ended without a greeting.
     // Connections of strangers, by kind.
     std::array<core::Counter, Stranger::kKindCount> strangers;
-    core::Counter broken;    // Ended because the peer violated the protocol.
-    core::Counter expired;   // Ended by the lease or the deadline of the handshake.
-    core::Counter lost;      // Ended by the network or the peer.
-    core::Counter garbage;   // Messages that are malformed or name no session.
+    core::Counter broken;   // Ended because the peer violated the protocol.
+    core::Counter expired;  // Ended by the lease or the deadline of the handshake.
+    core::Counter lost;     // Ended by the network or the peer.
+    core::Counter garbage;  // Messages that are malformed or name no session.
     // Messages that are not sealed with the session's key, are repeated, or are not part of a
     // handshake.
     core::Counter unsealed;

@@ -1,5 +1,7 @@
 #pragma once
 
+// A store for tests of clients. The file is long because its class answers each type of fop.
+
 #include <algorithm>
 #include <array>
 #include <chrono>
