@@ -55,6 +55,9 @@ void ProgressLine::clear() {
 std::string ProgressLine::tape_line() const {
     if (options_.tape == nullptr || options_.tape->calls == 0) return {};
     std::string text = "waits for tape";
+    // Without the advice behind it, for which the line has no room.
+    const std::string& reason = options_.tape->reason;
+    if (!reason.empty()) return text + ": " + reason.substr(0, reason.find(';'));
     if (options_.tape->place) text += ", " + std::to_string(*options_.tape->place) + " before it";
     if (options_.tape->expected_at) {
         const Duration left = *options_.tape->expected_at - reactor_.now();

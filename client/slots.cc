@@ -44,6 +44,10 @@ fop::Fid object_of(const fop::RequestBody& body) {
 
 // While a call waits for tape, how often its place is asked for.
 constexpr std::uint64_t kLookAgainMs = 5000;
+// A call that shows nothing meanwhile asks after this part of the time that it has left, so that
+// its error can give the reason, until less than kLastWait is left.
+constexpr int kLookAtEighths = 7;
+constexpr Duration kLastWait = 1s;
 
 // Adds one to a count while it exists.
 class Counted {
@@ -57,10 +61,12 @@ private:
     std::uint32_t& count_;
 };
 
-Problem still_on_tape() {
+// `why`: the reason why no recall is served. Empty: they are served, or the reason is not known.
+Problem still_on_tape(const std::string& why) {
     return {.status = fop::Status::kStaging,
             .answered = true,
-            .words = "its bytes are still on tape; they are being brought back"};
+            .words = why.empty() ? "its bytes are still on tape; they are being brought back"
+                                 : "its bytes are still on tape: " + why};
 }
 
 Problem lost_on_tape(const fop::RecallWaitReply& reply, std::string_view reason) {
@@ -120,21 +126,31 @@ Task<Outcome<void>> Slots::wait_for_recall(fabric::Client* session, fabric::Call
     const std::array fids{object_of(about.body)};
     if (!fids[0].is_set()) co_return nonsense();
     const Counted counted(tape_wait_.calls);
+    std::string why;
     fop::RecallWait body{.fids = fids};
-    // The first answer comes at once, so that there is something to show.
-    if (reports_recalls_) body.patience_ms = 1;
-    for (;;) {
+    for (bool is_first = true;; is_first = false) {
+        body.patience_ms = recall_patience_ms(about.deadline, is_first);
         about.body = body;
-        auto ended = co_await wait_once(session, about);
+        auto ended = co_await wait_once(session, about, &why);
         if (!ended) co_return std::unexpected(std::move(ended.error()));
         if (*ended) co_return {};
-        body.patience_ms = kLookAgainMs;
     }
+}
+
+std::uint64_t Slots::recall_patience_ms(Instant deadline, bool is_first) const {
+    // The first answer comes at once, so that there is something to show.
+    if (reports_recalls_) return is_first ? 1 : kLookAgainMs;
+    if (deadline == kNever) return 0;
+    const Duration left = deadline - reactor().now();
+    if (left < kLastWait) return 0;
+    const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(left / 8);
+    return static_cast<std::uint64_t>(patience.count()) * kLookAtEighths;
 }
 
 // Asks the server to wait for the recall that the body of `asked` names. Returns whether the recall
 // has ended.
-Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallRequest asked) {
+Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallRequest asked,
+                                     std::string* why) {
     asked.type = fop::find_fop_type("recall_wait");
     asked.header.pool = {};
     asked.payload = {};
@@ -145,10 +161,10 @@ Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallReques
     if (!answer) {
         Problem problem = no_answer(*session, answer.error());
         const bool is_late = problem.status == fop::Status::kTimedOut && !problem.is_unreachable;
-        if (is_late) problem = still_on_tape();
+        if (is_late) problem = still_on_tape(*why);
         co_return std::unexpected(std::move(problem));
     }
-    if (answer->status == fop::Status::kTimedOut) co_return std::unexpected(still_on_tape());
+    if (answer->status == fop::Status::kTimedOut) co_return std::unexpected(still_on_tape(*why));
     // The call itself is tried again.
     if (answer->status == fop::Status::kTryAgain) co_return true;
     if (answer->status != fop::Status::kDone) co_return refused(*answer);
@@ -161,16 +177,20 @@ Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallReques
             co_return std::unexpected(Problem{.status = fop::Status::kCancelled,
                                               .answered = true,
                                               .words = "its recall from tape was cancelled"});
-        case fop::RecallState::kWaiting: note_progress(*reply); co_return false;
+        case fop::RecallState::kWaiting:
+            *why = core::printable(answer->words);
+            note_progress(*reply, *why);
+            co_return false;
         default: co_return true;
     }
 }
 
-void Slots::note_progress(const fop::RecallWaitReply& reply) {
+void Slots::note_progress(const fop::RecallWaitReply& reply, std::string reason) {
     constexpr std::uint64_t kUnknown = fop::RecallWaitReply::kUnknown;
     constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 366;
     tape_wait_.place.reset();
     tape_wait_.expected_at.reset();
+    tape_wait_.reason = std::move(reason);
     if (reply.place != kUnknown) tape_wait_.place = reply.place;
     if (reply.expected_ms == kUnknown) return;
     const auto expected = static_cast<std::int64_t>(std::min(reply.expected_ms, kMax));
@@ -196,7 +216,7 @@ Task<Outcome<fabric::Answer>> Slots::call(fabric::Client* session, fabric::CallR
                 if (!slept) co_return failed(slept.error());
             }
             tape_pause = std::min(std::max(tape_pause * 2, kRetryPauseMin), kRetryPauseMax);
-            if (reactor().now() >= request.deadline) co_return std::unexpected(still_on_tape());
+            if (reactor().now() >= request.deadline) co_return std::unexpected(still_on_tape({}));
             continue;
         }
         // For a new object other disks are tried first.

@@ -63,8 +63,9 @@ public:
     Task<Outcome<fabric::Answer>> ask_slot(std::uint16_t slot, fabric::CallRequest request,
                                            std::span<const std::byte> data = {});
 
-    // The state of calls that wait for a recall from tape. `place` and `expected_at` are set only
-    // after report_recalls() was called: then each waiting call asks the server every few seconds.
+    // The state of calls that wait for a recall from tape. After report_recalls() was called, each
+    // waiting call asks the server for it every few seconds; otherwise only some times before its
+    // deadline.
     struct TapeWait {
         std::uint32_t calls = 0;  // How many calls wait.
         // How many recalls are expected to end before the recall that the server reported last.
@@ -72,6 +73,8 @@ public:
         std::optional<std::uint64_t> place{};
         // When the recall that the server reported last is expected to end. None: unknown.
         std::optional<Instant> expected_at{};
+        // Why the server serves no recall, as it reported last. Empty: it serves them.
+        std::string reason{};
     };
     const TapeWait& tape_wait() const { return tape_wait_; }
     void report_recalls() { reports_recalls_ = true; }
@@ -116,8 +119,12 @@ private:
     };
 
     Task<Outcome<void>> wait_for_recall(fabric::Client* session, fabric::CallRequest about);
-    Task<Outcome<bool>> wait_once(fabric::Client* session, fabric::CallRequest asked);
-    void note_progress(const fop::RecallWaitReply& reply);
+    // How long the server should wait for a recall before it reports on it. 0: to the deadline.
+    std::uint64_t recall_patience_ms(Instant deadline, bool is_first) const;
+    // `why` is set to the reason why no recall is served, if the server reports that.
+    Task<Outcome<bool>> wait_once(fabric::Client* session, fabric::CallRequest asked,
+                                  std::string* why);
+    void note_progress(const fop::RecallWaitReply& reply, std::string reason);
     Problem no_answer(const fabric::Client& session, const Error& error) const;
     fabric::Client& connect(std::optional<std::uint16_t> locality);
     bool is_current() const;

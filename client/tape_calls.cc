@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "core/printable.h"
 #include "fop/listing.h"
 
 namespace fopd::client {
@@ -65,7 +66,7 @@ Medium medium_of(const fop::MediumEntry& entry) {
 
 }  // namespace
 
-Task<Outcome<bool>> TapeCalls::stage(StageWish wish, Wait wait) {
+Task<Outcome<StageInfo>> TapeCalls::stage(StageWish wish, Wait wait) {
     const auto pin = std::chrono::duration_cast<std::chrono::seconds>(wish.pin);
     const fop::Stage body{.fid = wish.fid,
                           .pin_s = static_cast<std::uint64_t>(pin.count()),
@@ -75,7 +76,7 @@ Task<Outcome<bool>> TapeCalls::stage(StageWish wish, Wait wait) {
     if (!answer) co_return std::unexpected(answer.error());
     const auto* const reply = body_of<fop::StageReply>(*answer);
     if (reply == nullptr) co_return nonsense();
-    co_return reply->waits;
+    co_return StageInfo{.waits = reply->waits, .reason = core::printable(answer->words)};
 }
 
 Task<Outcome<void>> TapeCalls::release(fop::Fid fid, Wait wait) {
@@ -116,7 +117,8 @@ Task<Outcome<RecallQueue>> TapeCalls::recalls(Wait wait) {
     const auto* const reply = body_of<fop::RecallsReply>(*answer);
     const auto entries = fop::read_recalls(std::span(payload).first(answer->payload_bytes));
     if (reply == nullptr || !entries) co_return nonsense();
-    RecallQueue queue{.recalls = {}, .total = reply->total};
+    RecallQueue queue{
+        .recalls = {}, .total = reply->total, .reason = core::printable(answer->words)};
     for (const fop::RecallEntry& each : *entries) queue.recalls.push_back(tape_info_of(each));
     co_return queue;
 }

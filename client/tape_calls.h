@@ -27,6 +27,12 @@ struct RecallInfo {
 struct RecallQueue {
     std::vector<RecallInfo> recalls{};
     std::uint64_t total = 0;  // Including those that the caller may not see.
+    std::string reason{};     // Why none of them is served; empty: they are served.
+};
+// The answer to a request for a recall.
+struct StageInfo {
+    bool waits = false;    // There is a recall to wait for.
+    std::string reason{};  // Why it is not served; empty: it is served in its turn.
 };
 
 // A format of a cartridge that has not ended, as the server lists it.
@@ -120,8 +126,8 @@ public:
         std::uint8_t priority = fop::kRecallPriorityDefault;
         bool unpins = false;  // Only ends the pin.
     };
-    // Asks for a recall of an object. True: there is a recall to wait for.
-    Task<Outcome<bool>> stage(StageWish wish, Wait wait);
+    // Asks for a recall of an object.
+    Task<Outcome<StageInfo>> stage(StageWish wish, Wait wait);
     // Frees the disk's blocks of an object that is on tape.
     Task<Outcome<void>> release(fop::Fid fid, Wait wait);
     // The copies of the object on cartridges; empty if the server is too old to have tapes.
@@ -132,8 +138,8 @@ public:
     Task<Outcome<std::vector<FormatInfo>>> formats(Wait wait);
     // Gives up the formats of a cartridge that wait for a drive.
     Task<Outcome<void>> cancel_format(std::string barcode, Wait wait);
-    // How many calls of this client wait for tape now, and how long that may take. Only updated
-    // after report_waiting(), which costs the server an answer every few seconds.
+    // How many calls of this client wait for tape now, and how long that may take. Updated every
+    // few seconds after report_waiting(), which costs the server an answer each time.
     const Slots::TapeWait& waiting() const { return slots_.tape_wait(); }
     void report_waiting() { slots_.report_recalls(); }
     // Cancels the recall of an object.

@@ -38,7 +38,7 @@ int run_io_sched_show(const Call& call) {
 }
 
 void declare_io_sched_set(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("words", arguments.words,
+    app.add_option("setting", arguments.words,
                    "KEY=VALUE for settings of the section io_sched, such as "
                    "tape.read_algo=grouped_read; other settings stay as they are")
         ->required();

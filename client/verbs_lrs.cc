@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/command_line.h"
+#include "client/complaints.h"
 #include "client/exit_code.h"
 #include "client/replaced_file.h"
 #include "client/table.h"
@@ -198,9 +199,19 @@ std::string change_page(const json& done) {
     return page + difference_line(done.at("differs"));
 }
 
+// The change is done although a rule names a principal that does not exist: such a rule is in force
+// and matches nothing until there is one.
 int change(const Call& call, const std::string& target, std::string (*page)(const json& done),
            const std::string& body = {}) {
-    return show_answer(call, call.client.post(target, body), page);
+    const auto answer = call.client.post(target, body);
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    const int exit_code = show(call, answer->body, [&] { return page(*done); });
+    // An older fopd does not send warnings.
+    for (const json& each : done->value("warnings", json::array())) {
+        if (call.output != Output::kQuiet) remark("warning: " + shown(each));
+    }
+    return exit_code;
 }
 
 void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {

@@ -211,7 +211,9 @@ void declare_drain(CLI::App& app, VerbArguments& arguments) {
 int run_drain(const Call& call) {
     const char* const path = call.arguments.unload ? "/v1/drain?unload=yes" : "/v1/drain";
     return show_answer(call, call.client.post(path), [](const json& done) {
-        return shown(done.at("state")) + " after " + span_shown(done.at("seconds")) + "\n";
+        const bool is_drained = done.at("state") == "drained";
+        return shown(done.at("state")) + " after " + span_shown(done.at("seconds")) +
+               (is_drained ? "; fopd serves again after a restart\n" : "\n");
     });
 }
 

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -183,7 +185,10 @@ void declare_sync(CLI::App& app, VerbArguments& arguments) {
 Task<int> put(Run* run) {
     auto source = LocalSource::open(run->local(), run->arguments.file);
     if (!source) {
-        complain("put: " + source.error());
+        std::error_code failed;
+        const bool is_directory = std::filesystem::is_directory(run->arguments.file, failed);
+        complain("put: " + source.error() +
+                 (is_directory ? "; use put -r, which stores its files under a prefix" : ""));
         co_return kExitUsage;
     }
     NewObject object{.name = run->name(),

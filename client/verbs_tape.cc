@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/command_line.h"
+#include "client/complaints.h"
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/table.h"
@@ -60,7 +61,8 @@ std::optional<std::int64_t> pin_seconds(const std::string& text) {
     return seconds_in(text);
 }
 
-Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name) {
+Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name,
+                                                std::string* why_they_wait) {
     auto info = co_await run->find(name);
     if (!info) co_return std::unexpected(std::move(info.error()));
     TapeCalls::StageWish wish{.fid = info->fid, .priority = run->arguments.priority};
@@ -69,18 +71,30 @@ Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name
         wish.unpins = wish.pin == Duration{0};
     }
     const bool unpins = wish.unpins;
-    const auto waits = co_await run->objects.tape().stage(wish, run->wait());
-    if (!waits) co_return std::unexpected(waits.error());
-    co_return nlohmann::ordered_json{{"name", name},
-                                     {"ticket", fop::to_hex(info->fid)},
-                                     {"state", *waits   ? "waiting"
-                                               : unpins ? "unpinned"
+    const auto staged = co_await run->objects.tape().stage(wish, run->wait());
+    if (!staged) co_return std::unexpected(staged.error());
+    nlohmann::ordered_json json{{"name", name},
+                                {"ticket", fop::to_hex(info->fid)},
+                                {"state", staged->waits ? "waiting"
+                                          : unpins      ? "unpinned"
                                                         : "on_disk"}};
+    if (staged->reason.empty()) co_return json;
+    json["reason"] = staged->reason;
+    *why_they_wait = staged->reason;
+    co_return json;
 }
 
 Task<int> stage_all(ObjectRun* run) {
-    auto one = [run](std::string name) { return stage_one(run, std::move(name)); };
-    co_return co_await for_each_name(run, "staged", &one);
+    std::string why_they_wait;
+    auto one = [run, &why_they_wait](std::string name) {
+        return stage_one(run, std::move(name), &why_they_wait);
+    };
+    const int exit_code = co_await for_each_name(run, "staged", &one);
+    // Once, however many objects wait for it.
+    if (!why_they_wait.empty() && run->call.output != Output::kQuiet) {
+        remark("stage: nothing is brought back now: " + why_they_wait);
+    }
+    co_return exit_code;
 }
 
 Task<Outcome<nlohmann::ordered_json>> release_one(ObjectRun* run, std::string name) {
@@ -135,8 +149,8 @@ Task<int> show_queue(ObjectRun* run) {
     for (const FormatInfo& each : *formats) labelled.push_back(tape_json(each));
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const RecallInfo& each : found->recalls) list.push_back(tape_json(each));
-    const nlohmann::ordered_json all{
-        {"total", found->total}, {"recalls", list}, {"formats", labelled}};
+    nlohmann::ordered_json all{{"total", found->total}, {"recalls", list}, {"formats", labelled}};
+    if (!found->reason.empty()) all["reason"] = found->reason;
     const auto page_of_formats = [&] {
         return table(labelled, {{"FORMAT OF", "medium"},
                                 {"POOL", "pool"},
@@ -159,9 +173,11 @@ Task<int> show_queue(ObjectRun* run) {
                             {"TICKET", "ticket", &shown, Column::Kind::kWide}});
     };
     const auto page = [&] {
-        if (labelled.empty()) return page_of_recalls();
-        if (list.empty()) return page_of_formats();
-        return page_of_recalls() + "\n" + page_of_formats();
+        const std::string reason =
+            found->reason.empty() ? "" : "nothing is brought back now: " + found->reason + "\n\n";
+        if (labelled.empty()) return reason + page_of_recalls();
+        if (list.empty()) return reason + page_of_formats();
+        return reason + page_of_recalls() + "\n" + page_of_formats();
     };
     co_return show(run->call, dumped(all), page);
 }
@@ -219,12 +235,17 @@ nlohmann::ordered_json tape_json(const Medium& medium) {
             {"drive", drive}};
 }
 
+// Nobody knows it until a drive has loaded the cartridge.
+std::string capacity_shown(const nlohmann::json& size) {
+    return size == 0 ? std::string("-") : size_shown(size);
+}
+
 std::string media_page(const nlohmann::json& media) {
     if (media.empty()) return "no cartridge\n";
     std::string page = table(media, {{"CARTRIDGE", "name", shown, Column::Kind::kWhole},
                                      {"POOL", "pool"},
                                      {"STATE", "state", shown, Column::Kind::kWhole},
-                                     {"CAPACITY", "capacity", size_shown},
+                                     {"CAPACITY", "capacity", capacity_shown},
                                      {"USED", "used", size_shown},
                                      {"LIVE", "live", size_shown, Column::Kind::kWide},
                                      {"DEAD", "dead", size_shown},

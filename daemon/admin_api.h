@@ -5,7 +5,9 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
@@ -98,7 +100,11 @@ private:
     Task<AdminReply> lrs_rule_load(AdminRequest request);
     AdminReply edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,
                           std::string_view text);
-    AdminReply lrs_changed(const LrsChanges::Outcome& result) const;
+    AdminReply lrs_changed(const LrsChanges::Outcome& result,
+                           const std::set<std::string>& before) const;
+    std::set<std::string> rule_texts() const;
+    // What is wrong with the rules whose text is not in `before`.
+    std::vector<std::string> new_rule_warnings(const std::set<std::string>& before) const;
 
     Task<AdminReply> store_backup(AdminRequest request);
     Task<AdminReply> store_backup_part(AdminRequest request);

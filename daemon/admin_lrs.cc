@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "daemon/admin_api.h"
@@ -108,10 +110,14 @@ void write_policies(JsonWriter& json) {
     json.end_array();
 }
 
+// Whether the policy in force has rules.
+bool uses_rules(const lrs::LrsSettings& settings) {
+    return &settings.with_rules() == &settings.decides();
+}
+
 // The policy that has these rules, and whether it is in force.
 void write_policy_of_rules(JsonWriter& json, const lrs::LrsSettings& settings) {
-    const lrs::PolicyEntry& policy = settings.with_rules();
-    json.field("uses_rules", &policy == &settings.decides()).field("rules_of", policy.name);
+    json.field("uses_rules", uses_rules(settings)).field("rules_of", settings.with_rules().name);
 }
 
 void write_rules(JsonWriter& json, const lrs::OrderedRules& rules) {
@@ -160,8 +166,29 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest request) {
 
 // -- changes --
 
-// The reply to a change: the keys changed, and those that differ from the file.
-AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
+std::set<std::string> AdminApi::rule_texts() const {
+    const auto rules = parts_.node.lrs().rules();
+    std::set<std::string> texts;
+    for (std::size_t i = 0; i < rules->count(); ++i) texts.insert(rules->text(i));
+    return texts;
+}
+
+std::vector<std::string> AdminApi::new_rule_warnings(const std::set<std::string>& before) const {
+    const auto rules = parts_.node.lrs().rules();
+    std::vector<std::string> warnings;
+    for (std::size_t i = 0; i < rules->count(); ++i) {
+        if (before.contains(rules->text(i))) continue;
+        for (std::string& each : parts_.node.rule_warnings().about(rules->at(i).name)) {
+            warnings.push_back(std::move(each));
+        }
+    }
+    return warnings;
+}
+
+// The reply to a change: the keys changed, those that differ from the file, and what is wrong with
+// the rules that have come into force or were edited. `before`: the texts of the rules before.
+AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result,
+                                 const std::set<std::string>& before) const {
     if (!result && result.error().is_unknown) {
         return not_found("nothing was changed", result.error().problems);
     }
@@ -176,6 +203,7 @@ AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
     for (const config::Change& each : *result) keys.push_back(each.path);
     json.list("changed", keys);
     json.list("differs", parts_.configuration.differing_lrs_keys());
+    json.list("warnings", new_rule_warnings(before));
     json.end_object();
     AdminReply reply = json_reply(kOk, json.text());
     reply.changes = *result;
@@ -199,7 +227,12 @@ Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
     const std::string policy = has_policy ? named->second : std::string(settings.policy->name);
     std::optional<std::string_view> rules;
     if (request.query.contains(kRulesKey)) rules = request.body;
-    co_return lrs_changed(parts_.node.lrs().set_policy(policy, values, rules));
+    // Rules that were not in force before are as new as those that come with the request.
+    std::set<std::string> before;
+    if (uses_rules(settings)) before = rule_texts();
+    const auto result = parts_.node.lrs().set_policy(policy, values, rules);
+    if (!uses_rules(parts_.configuration.current()->get<lrs::LrsSettings>())) before = rule_texts();
+    co_return lrs_changed(result, before);
 }
 
 AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,
@@ -215,7 +248,8 @@ AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb
                                           std::to_string(*edit.only_at) + "; look at them again");
         }
     }
-    return lrs_changed(parts_.node.lrs().edit_rules(edit));
+    const std::set<std::string> before = rule_texts();
+    return lrs_changed(parts_.node.lrs().edit_rules(edit), before);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_add(AdminRequest request) {

@@ -10,7 +10,9 @@ namespace fopd::daemon {
 
 // Counts the damaged blocks of an open disk: those that it has met since it was opened, and those
 // of earlier starts, which are in its slot's entry. A complete scrub replaces all earlier counts,
-// so each block is counted once.
+// so each block is counted once. The entry has only their number: a block that was counted in an
+// earlier start and is met again counts twice until the next complete scrub. The sum is too high
+// rather than too low, so that new damage is always seen.
 class DamageRecord {
 public:
     struct State {

@@ -77,7 +77,9 @@ private:
 
 void Examination::look_at_state() {
     if (node_.state() == NodeState::kReady) return;
-    add(Cause::kNotReady, std::string("the node is ") + to_string(node_.state()));
+    const bool is_drained = node_.state() == NodeState::kDrained;
+    add(Cause::kNotReady, std::string("the node is ") + to_string(node_.state()) +
+                              (is_drained ? ", and serves again after a restart" : ""));
 }
 
 std::uint64_t objects_of(const objects::LayoutPool& pool) {

@@ -46,7 +46,10 @@ private:
 };
 
 Listener::Listener(std::vector<Locality*> localities, core::EventSink& events)
-    : localities_(std::move(localities)), events_(events), in_transit_(localities_.size()) {}
+    : localities_(std::move(localities)),
+      events_(events),
+      strangers_(localities_.front()->reactor(), events),
+      in_transit_(localities_.size()) {}
 
 Listener::~Listener() = default;
 
@@ -62,6 +65,7 @@ Result<fabric::Address> Listener::listen(fabric::Transport& transport,
 Task<void> Listener::stop() {
     for (const auto& acceptor : acceptors_) co_await acceptor->stop();
     acceptors_.clear();
+    strangers_.stop();
 }
 
 void Listener::on_request(std::unique_ptr<fabric::ConnectionRequest> request) {
@@ -86,6 +90,11 @@ void Listener::on_silent(std::uint32_t count) {
     localities_.front()->server().count_silent(count);
     emit(events_, core::Level::kWarn, "fabric.silent_connections",
          {{"ended", static_cast<std::uint64_t>(count)}});
+}
+
+void Listener::on_stranger(const fabric::Stranger& stranger) {
+    localities_.front()->server().count_stranger(stranger.kind);
+    strangers_.add(stranger);
 }
 
 }  // namespace fopd::daemon

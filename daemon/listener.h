@@ -8,6 +8,7 @@
 #include "core/events.h"
 #include "core/mailbox.h"
 #include "daemon/locality.h"
+#include "daemon/stranger_log.h"
 #include "fabric/transport.h"
 
 namespace fopd::daemon {
@@ -31,9 +32,11 @@ private:
 
     void on_request(std::unique_ptr<fabric::ConnectionRequest> request) override;
     void on_silent(std::uint32_t count) override;
+    void on_stranger(const fabric::Stranger& stranger) override;
 
     const std::vector<Locality*> localities_;
     core::EventSink& events_;
+    StrangerLog strangers_;
     std::vector<std::unique_ptr<fabric::Acceptor>> acceptors_;
     std::size_t next_ = 0;
     std::list<Handover> handovers_;        // Requests in transit to a locality or back.

@@ -111,6 +111,7 @@ public:
     DiskChecks& checks() { return checks_; }
     // Each of these refuses requests that the node cannot serve in its present state.
     LrsChanges& lrs() { return lrs_; }
+    const RuleWarnings& rule_warnings() const { return rule_warnings_; }
     IoSchedChanges& io_sched() { return io_sched_; }
     DeviceRequests& devices() { return device_requests_; }
     NodeBackup& backup() { return backup_; }

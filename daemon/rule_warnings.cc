@@ -39,13 +39,23 @@ void RuleWarnings::note() {
     warnings_ = std::move(now);
 }
 
+std::string RuleWarnings::Warning::text() const {
+    return "lrs rule " + rule + " names principal " + core::printable(principal) +
+           ", which auth.principals does not have";
+}
+
 std::vector<std::string> RuleWarnings::all() const {
     std::vector<std::string> all;
-    for (const Warning& each : warnings_) {
-        all.push_back("lrs rule " + each.rule + " names principal " +
-                      core::printable(each.principal) + ", which auth.principals does not have");
-    }
+    for (const Warning& each : warnings_) all.push_back(each.text());
     return all;
+}
+
+std::vector<std::string> RuleWarnings::about(std::string_view rule) const {
+    std::vector<std::string> some;
+    for (const Warning& each : warnings_) {
+        if (each.rule == rule) some.push_back(each.text());
+    }
+    return some;
 }
 
 }  // namespace fopd::daemon

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/events.h"
@@ -23,12 +24,16 @@ public:
 
     // The warnings in words.
     std::vector<std::string> all() const;
+    // Those about one rule.
+    std::vector<std::string> about(std::string_view rule) const;
 
 private:
     struct Warning {
         std::string rule;
         std::string principal;
         auto operator<=>(const Warning&) const = default;
+
+        std::string text() const;
     };
     std::set<Warning> look() const;
 

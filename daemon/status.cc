@@ -283,6 +283,15 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
             sink.counter(figure.name, figure.help, labels,
                          static_cast<double>((host->*figure.counter).get()));
         }
+        for (const fabric::Stranger::Kind kind : fabric::kStrangerKinds) {
+            const std::array kind_labels{core::Label{"locality", index},
+                                         core::Label{"kind", fabric::to_string(kind)}};
+            sink.counter(
+                "fopd_connections_without_request",
+                "Connections that ended without a request to connect, by what they sent.",
+                kind_labels,
+                static_cast<double>(host->strangers[static_cast<std::size_t>(kind)].get()));
+        }
         const fabric::ServerStatistics& server = *locality->server_statistics();
         for (const Lack& lack : kLacks) {
             const std::array lack_labels{core::Label{"locality", index},

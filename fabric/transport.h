@@ -13,6 +13,7 @@
 #include "core/reactor.h"
 #include "core/result.h"
 #include "fabric/address.h"
+#include "fabric/stranger.h"
 #include "fop/key.h"
 
 namespace fopd::fabric {
@@ -233,6 +234,9 @@ public:
     // `count` sockets were closed because their first frame was not complete in time, or because
     // their place was needed.
     virtual void on_silent(std::uint32_t count) = 0;
+    // A connection ended without a request to connect, and not because it was silent. Only `tcp`
+    // knows of them.
+    virtual void on_stranger(const Stranger& /*stranger*/) {}
 
 protected:
     ~RequestUser() = default;

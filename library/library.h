@@ -106,6 +106,9 @@ public:
     // The row of one recall; its place and expected end may be some seconds old. Nothing: there is
     // no such recall.
     virtual std::optional<RecallRow> find_recall(Ticket ticket) = 0;
+    // The reason why no recall can be served until an administrator does something, and what to do,
+    // for people. Empty: recalls are served.
+    virtual std::string why_recalls_wait() const = 0;
     virtual std::vector<Cartridge> media() const = 0;
     // Called before the cartridges are listed: asks the changer which ones the library has, unless
     // that was done a moment ago or the changer is in use.

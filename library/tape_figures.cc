@@ -85,8 +85,13 @@ void TapeFigures::collect_pool(core::MetricSink& sink, const TapePoolFigures& po
 }
 
 void TapeFigures::collect_recalls(core::MetricSink& sink, Instant now) const {
-    sink.gauge("fopd_tape_recalls", "Recalls that have not ended.", {}, number(recalls.waiting));
-    sink.gauge("fopd_tape_recalls_bytes", "The bytes of their objects.", {},
+    sink.gauge("fopd_tape_recalls_pending", "Recalls that have not ended.", {},
+               number(recalls.waiting));
+    sink.gauge("fopd_tape_recalls_pending_bytes", "The bytes of their objects.", {},
+               number(recalls.waiting_bytes));
+    sink.gauge("fopd_tape_recalls", "Old name of fopd_tape_recalls_pending.", {},
+               number(recalls.waiting));
+    sink.gauge("fopd_tape_recalls_bytes", "Old name of fopd_tape_recalls_pending_bytes.", {},
                number(recalls.waiting_bytes));
     sink.gauge("fopd_tape_recalls_oldest_seconds", "How long the oldest of them has waited.", {},
                age_seconds(recalls.waiting, recalls.oldest_ns, now));

@@ -90,6 +90,7 @@ public:
     Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
     std::optional<RecallRow> find_recall(Ticket ticket) override;
+    std::string why_recalls_wait() const override;
     std::vector<Cartridge> media() const override;
     Task<void> look_for_media() override;
     std::vector<DriveRow> drives() const override;

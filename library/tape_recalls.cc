@@ -585,4 +585,12 @@ std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) {
     return row;
 }
 
+std::string TapeLibrary::why_recalls_wait() const {
+    const auto closed = why_not_open();
+    if (closed) return closed->empty() ? "" : "the tape library is not open: " + *closed;
+    if (!are_all_drives_down()) return {};
+    return "all drives of library " + options_.name +
+           " are down; `fopctl drives` shows why, and `fopctl drive up` takes one into use again";
+}
+
 }  // namespace fopd::library

@@ -58,6 +58,8 @@ Refusal LayoutLookup::why_not_there(store::Slot slot) {
 Refusal LayoutLookup::why_no_name(objects::PoolId pool) {
     const auto known = check_names_known(pool);
     if (!known) return known.error();
+    const objects::LayoutPool* const found = fop_.stores().layout().find_pool(pool);
+    if (found != nullptr) return words_.no_such_name(found->name);
     return {.status = fop::Status::kNotFound, .words = "no object has that name"};
 }
 

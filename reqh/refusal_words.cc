@@ -54,6 +54,13 @@ Refusal RefusalWords::block_damaged(store::Fid fid, std::uint64_t block) {
     return composed(fop::Status::kCorrupt, length);
 }
 
+Refusal RefusalWords::no_such_name(std::string_view pool) {
+    const int length =
+        std::snprintf(words_.data(), words_.size(), "no object has that name in pool %.*s",
+                      static_cast<int>(pool.size()), pool.data());
+    return composed(fop::Status::kNotFound, length);
+}
+
 Refusal RefusalWords::denied(std::string why) {
     denial_ = std::move(why);
     return {.status = fop::Status::kDenied, .words = denial_};

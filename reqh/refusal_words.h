@@ -35,6 +35,8 @@ public:
     Refusal over_quota(const FullAccount& full, objects::Amount wanted);
     // kCorrupt.
     Refusal block_damaged(store::Fid fid, std::uint64_t block);
+    // kNotFound.
+    Refusal no_such_name(std::string_view pool);
     // kDenied.
     Refusal denied(std::string why);
 

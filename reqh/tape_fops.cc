@@ -63,6 +63,28 @@ Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
         {.status = fop::Status::kStaging, .words = fop::status_row(fop::Status::kStaging).summary});
 }
 
+namespace {
+
+Task<std::string> ask_why_recalls_wait(library::LibraryService* service) {
+    co_return service->why_recalls_wait();
+}
+
+// The reason why no recall is served now; empty: recalls are served, or it is not known. It stays
+// valid as long as the operation.
+Task<std::string_view> why_recalls_wait(Operation* operation) {
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return std::string_view();
+    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return ask_why_recalls_wait(&service);
+    };
+    auto asked = co_await run_at_library<std::string>(operation, door, &job);
+    if (!asked) co_return std::string_view();
+    operation->work().text = std::move(*asked);
+    co_return operation->work().text;
+}
+
+}  // namespace
+
 void note_read(Operation* operation, store::Fid fid, std::uint64_t bytes) {
     library::Staging* const staging = staging_here(*operation);
     if (staging != nullptr) staging->note_read(fid, {operation->caller().owner}, bytes);
@@ -103,8 +125,11 @@ Task<fop::Reply> run_stage(Operation* operation) {
     wish.unpins = stage.unpin;
     const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
-    co_return fop::Reply{.body =
-                             fop::StageReply{.waits = *asked == library::RecallAsked::kWaiting}};
+    if (*asked != library::RecallAsked::kWaiting) {
+        co_return fop::Reply{.body = fop::StageReply{.waits = false}};
+    }
+    const std::string_view reason = co_await why_recalls_wait(operation);
+    co_return fop::Reply{.words = reason, .body = fop::StageReply{.waits = true}};
 }
 
 Task<fop::Reply> run_release(Operation* operation) {
@@ -307,23 +332,29 @@ namespace {
 
 struct RecallProgress {
     std::optional<library::RecallRow> row;
+    std::string why_it_waits;
     Instant now{};  // At the library's locality.
 };
 
 Task<RecallProgress> find_progress(library::LibraryService* service, core::Reactor* reactor,
                                    store::Fid fid) {
-    co_return RecallProgress{.row = service->find_recall(fid), .now = reactor->now()};
+    co_return RecallProgress{.row = service->find_recall(fid),
+                             .why_it_waits = service->why_recalls_wait(),
+                             .now = reactor->now()};
 }
 
-// Place and expected end of the first recall, if the library knows it.
+// Place and expected end of the first recall, if the library knows it, and in the operation's text
+// the reason why no recall is served.
 Task<void> note_progress(Operation* operation, fop::RecallWaitReply* reply) {
     const library::LibraryDoor* const door = door_of(*operation);
     const store::Fid fid = objects::store_fid(operation->body<fop::RecallWait>().fids[0]);
     auto job = [door, fid](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return find_progress(&service, door->reactor, fid);
     };
-    const auto found = co_await run_at_library<RecallProgress>(operation, door, &job);
-    if (!found || !found->row) co_return;
+    auto found = co_await run_at_library<RecallProgress>(operation, door, &job);
+    if (!found) co_return;
+    operation->work().text = std::move(found->why_it_waits);
+    if (!found->row) co_return;
     reply->place = found->row->place;
     if (found->row->expected_at) {
         reply->expected_ms = milliseconds(*found->row->expected_at - found->now);
@@ -368,6 +399,7 @@ struct RecallList {
     std::vector<ListedRecall> recalls;
     Instant now{};  // At the library's locality.
     std::uint64_t total = 0;
+    std::string why_they_wait = {};
 };
 
 Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* reactor) {
@@ -376,6 +408,7 @@ Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* r
         list.recalls.push_back({.row = std::move(row)});
     }
     list.total = list.recalls.size();
+    if (list.total > 0) list.why_they_wait = service->why_recalls_wait();
     co_return list;
 }
 
@@ -470,7 +503,9 @@ Task<fop::Reply> run_recalls(Operation* operation) {
             .requester = each.requester};
         if (!writer.add(entry)) break;
     }
-    co_return fop::Reply{.payload = writer.written(),
+    operation->work().text = std::move(list.why_they_wait);
+    co_return fop::Reply{.words = operation->work().text,
+                         .payload = writer.written(),
                          .body = fop::RecallsReply{.total = list.total}};
 }
 

@@ -99,6 +99,7 @@ public:
     // Refuses and counts a request to connect; `words` tell the peer why.
     void refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words);
     void count_silent(std::uint32_t count) { host_.count_silent(count); }
+    void count_stranger(Stranger::Kind kind) { host_.count_stranger(kind); }
 
     // From now on refuses new clients, and tells connected ones to send no more requests. Requests
     // that still arrive are passed on. The sessions of peers stay open, because the node needs them

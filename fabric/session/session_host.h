@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -81,10 +82,12 @@ struct HostStatistics {
     core::Counter opened;    // Sessions that were opened so far.
     core::Counter refused;   // Sessions that were refused in the handshake, for any reason.
     core::Counter silent;    // Connections that ended without a greeting.
-    core::Counter broken;    // Ended because the peer violated the protocol.
-    core::Counter expired;   // Ended by the lease or the deadline of the handshake.
-    core::Counter lost;      // Ended by the network or the peer.
-    core::Counter garbage;   // Messages that are malformed or name no session.
+    // Connections of strangers, by kind.
+    std::array<core::Counter, Stranger::kKindCount> strangers;
+    core::Counter broken;   // Ended because the peer violated the protocol.
+    core::Counter expired;  // Ended by the lease or the deadline of the handshake.
+    core::Counter lost;     // Ended by the network or the peer.
+    core::Counter garbage;  // Messages that are malformed or name no session.
     // Messages that are not sealed with the session's key, are repeated, or are not part of a
     // handshake.
     core::Counter unsealed;
@@ -145,6 +148,9 @@ public:
     void count_refusal(const Refused& refused);
     // Counts peers that connected, sent nothing and were disconnected.
     void count_silent(std::uint32_t count) { statistics_.silent.add(count); }
+    void count_stranger(Stranger::Kind kind) {
+        statistics_.strangers[static_cast<std::size_t>(kind)].add(1);
+    }
 
     // Visits every session that is not ending; `visit` may end the session.
     void for_each(const std::function<void(Session&)>& visit);

@@ -1,5 +1,7 @@
 #include "fabric/tcp/frame.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -52,6 +54,13 @@ FrameHeader encode_frame(const Frame& frame) {
                         .key = frame.key,
                         .address = frame.address};
     return std::bit_cast<FrameHeader>(layout);
+}
+
+bool may_begin_frame(std::span<const std::byte> first_bytes) {
+    static constexpr std::array<std::byte, sizeof kMagic> kBeginning{std::byte{kMagic & 0xff},
+                                                                     std::byte{kMagic >> 8}};
+    const std::size_t count = std::min(first_bytes.size(), kBeginning.size());
+    return std::ranges::equal(first_bytes.first(count), std::span(kBeginning).first(count));
 }
 
 Result<Frame> decode_frame(std::span<const std::byte, kFrameHeaderBytes> header) {

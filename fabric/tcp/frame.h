@@ -43,6 +43,8 @@ using FrameHeader = std::array<std::byte, kFrameHeaderBytes>;
 inline constexpr std::uint32_t kFrameTransferMax = 64U << 20;
 
 FrameHeader encode_frame(const Frame& frame);
+// Whether a frame may begin with these bytes, of which few are looked at.
+bool may_begin_frame(std::span<const std::byte> first_bytes);
 // kInvalid, with the reason as context: the bytes are no valid header. Checks `length` only for
 // kinds with a fixed limit; the receiver has to check the length of a message.
 Result<Frame> decode_frame(std::span<const std::byte, kFrameHeaderBytes> header);

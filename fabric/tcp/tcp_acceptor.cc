@@ -164,8 +164,13 @@ Task<void> TcpAcceptor::greet(std::unique_ptr<Newcomer> newcomer) {
         progress = is_late ? Progress::kFailed : receive(*newcomer);
     }
     newcomers_.remove(*newcomer);
-    if (progress == Progress::kDone && !stopping_.cancelled()) hand_over(*newcomer);
-    if (is_late && !stopping_.cancelled() && ++silent_count_ == 1) {
+    if (stopping_.cancelled()) co_return;
+    if (progress == Progress::kDone) {
+        hand_over(*newcomer);
+    } else if (!is_late) {
+        const auto sent = std::span(newcomer->bytes).first(newcomer->count);
+        requests_.on_stranger({.kind = stranger_kind(sent), .peer = text_of(newcomer->peer)});
+    } else if (++silent_count_ == 1) {
         reactor_.spawn(gate_, report_silent());
     }
 }
@@ -193,6 +198,10 @@ TcpAcceptor::Progress TcpAcceptor::receive(Newcomer& newcomer) {
         if (received == -EAGAIN) return Progress::kWaits;
         if (received <= 0) return Progress::kFailed;
         newcomer.count += static_cast<std::size_t>(received);
+        // Who speaks something else is not waited for until it has sent as much as a header has.
+        if (!may_begin_frame(std::span(newcomer.bytes).first(newcomer.count))) {
+            return Progress::kFailed;
+        }
     }
 }
 

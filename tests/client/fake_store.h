@@ -1,7 +1,10 @@
 #pragma once
 
+// A store for tests of clients. The file is long because its class answers each type of fop.
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,6 +119,7 @@ public:
     // The patience of each wait for tape; and how many patient ones end before the recall does.
     std::vector<std::uint64_t> patiences;
     std::uint64_t waits_in_vain = 0;
+    std::string why_in_vain{};  // The reason in these answers.
     Duration recall_takes{1s};
     std::uint16_t names_of_page = 0;  // Of lists that leave it to the server; 0: all of them.
     // If there are any, these names are listed, whatever the client asks for.
@@ -155,8 +159,12 @@ private:
             free_buffers_.push_back(buffer.data);
             if (!pulled) co_return fop->reply({.status = fop::Status::kTryAgain});
         }
-        if (std::holds_alternative<fop::RecallWait>(body)) {
-            const Instant end = after(reactor_->now(), recall_takes);
+        if (const auto* const recall = std::get_if<fop::RecallWait>(&body)) {
+            const std::chrono::milliseconds patience(recall->patience_ms);
+            const bool is_in_vain = recall->patience_ms != 0 && waits_in_vain > 0;
+            const Duration takes =
+                is_in_vain ? std::min<Duration>(recall_takes, patience) : recall_takes;
+            const Instant end = after(reactor_->now(), takes);
             const auto slept = co_await reactor_->sleep_until(std::min(end, fop->deadline()),
                                                               &fop->cancel_source());
             if (!slept || end > fop->deadline()) {
@@ -327,6 +335,7 @@ private:
             done.states.assign(body.fids.size(), 0);
             done.body = fop::RecallWaitReply{
                 .states = done.states, .place = waits_in_vain, .expected_ms = 60'000};
+            done.words = why_in_vain;
             --waits_in_vain;
             return done;
         }

@@ -378,7 +378,7 @@ TEST_CASE("fopctl verbs: reload, drain and log-level report what they did", "[cl
 
     REQUIRE(f.run({"reload"}).out == "changed: log.level\nneeds a restart: admin.socket\n");
     REQUIRE(f.run({"reload"}).out == "nothing changed\n");
-    REQUIRE(f.run({"drain"}).out == "drained after 2.0s\n");
+    REQUIRE(f.run({"drain"}).out == "drained after 2.0s; fopd serves again after a restart\n");
     REQUIRE(f.run({"log-level", "debug"}).out == "log level debug, was info\n");
     const auto requests = f.handler.requests();
     REQUIRE(requests.size() == 4);

@@ -342,6 +342,50 @@ TEST_CASE("client objects: a wait for tape ends by the deadline of the call", "[
     CHECK(stage.store.count("read") == 1);
 }
 
+TEST_CASE("client objects: a wait for tape that ends in vain has the server's reason", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "0123456789", kDurable);
+    stage.store.on_tape[fid] = fop::RecallState::kDone;
+    stage.store.recall_takes = 1h;
+    stage.store.waits_in_vain = 1;
+    stage.store.why_in_vain = "all drives are down";
+    if (GENERATE(false, true)) stage.client->tape().report_waiting();
+    std::string into(10, '?');
+
+    const auto outcome =
+        stage.run(stage.client->read(fid, 0, std::as_writable_bytes(std::span(into)),
+                                     {.deadline = after(stage.world.now(), 1min)}));
+
+    REQUIRE_FALSE(outcome.has_value());
+    CHECK(outcome.error().status == fop::Status::kStaging);
+    CHECK(outcome.error().words == "its bytes are still on tape: all drives are down");
+    CHECK(stage.client->tape().waiting().reason == "all drives are down");
+}
+
+TEST_CASE("client objects: who shows nothing asks for the reason before the deadline", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "0123456789", kDurable);
+    stage.store.on_tape[fid] = fop::RecallState::kDone;
+    std::string into(10, '?');
+    const auto read = [&](Instant deadline) {
+        stage.store.patiences.clear();
+        return stage.done(stage.client->read(fid, 0, std::as_writable_bytes(std::span(into)),
+                                             {.deadline = deadline}));
+    };
+
+    CHECK(read(after(stage.world.now(), 8min)) == into.size());
+    REQUIRE(stage.store.patiences.size() == 1);
+    CHECK(stage.store.patiences[0] <= 7 * 60'000);
+    CHECK(stage.store.patiences[0] > 7 * 60'000 - 1000);
+
+    stage.store.on_tape[fid] = fop::RecallState::kDone;
+    stage.store.recall_takes = 1ms;
+    CHECK(read(after(stage.world.now(), 900ms)) == into.size());
+    CHECK(stage.store.patiences == std::vector<std::uint64_t>{0});
+}
+
 TEST_CASE("client objects: whoever wants to show it learns of a recall's place", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");

@@ -129,6 +129,39 @@ TEST_CASE("fabric tcp: a peer whose first frame is no connection request is ende
     round_trip(stage, stage.connect());
 }
 
+TEST_CASE("fabric tcp: who ends without a request is reported, with what it sent", "[fabric]") {
+    struct Sent {
+        std::string bytes;
+        bool leaves = false;  // Otherwise the server ends the connection at once.
+        Stranger::Kind kind = Stranger::Kind::kLeft;
+    };
+    const std::string request = text_of(encode_frame({.kind = FrameKind::kConnect, .length = 2}));
+    const std::string other = text_of(encode_frame({.kind = FrameKind::kMessage, .length = 1}));
+    const std::vector<Sent> all{
+        {"", true, Stranger::Kind::kLeft},
+        {request.substr(0, 20), true, Stranger::Kind::kLeft},
+        {"x", false, Stranger::Kind::kOtherBytes},
+        {"GET / HTTP/1.0\r\n\r\n", false, Stranger::Kind::kHttp},
+        {"\x16\x03\x01\x02", false, Stranger::Kind::kTls},
+        {other, false, Stranger::Kind::kWrongFrame},
+    };
+    // None of them ends because it is silent.
+    Stage stage(tcp_kind(), {}, {.silence_max = 600s});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        CAPTURE(i);
+        {
+            RawPeer peer(stage.address());
+            if (!all[i].bytes.empty()) peer.send(all[i].bytes);
+            if (!all[i].leaves) REQUIRE(peer.is_ended());
+        }
+        REQUIRE(stage.server().wait([&] { return stage.server().strangers.size() == i + 1; }));
+        const Stranger last = stage.server().seen([&] { return stage.server().strangers.back(); });
+        CHECK(last.kind == all[i].kind);
+        CHECK(last.peer.starts_with("tcp://127.0.0.1:"));
+    }
+    round_trip(stage, stage.connect());
+}
+
 TEST_CASE("fabric tcp: a client learns that the server speaks something else", "[fabric]") {
     const auto [answer, words] = GENERATE(table<std::string, std::string>(
         {{"", "perhaps it listens at ofi+tcp://, not at tcp://"},

@@ -336,12 +336,14 @@ public:
         requests.push_back(std::move(request));
     }
     void on_silent(std::uint32_t) override {}
+    void on_stranger(const Stranger& stranger) override { strangers.push_back(stranger); }
 
     std::deque<End> ends;
     std::vector<std::string> messages;
     bool are_aligned = true;  // All messages so far.
     std::vector<std::string> hellos;
     std::deque<std::unique_ptr<ConnectionRequest>> requests;
+    std::vector<Stranger> strangers;
     std::unique_ptr<Acceptor> acceptor;
     std::function<void()> when_message;
     bool trusts_peers = true;                     // On each connection, as soon as it is made.

@@ -101,6 +101,28 @@ TEST_CASE("library: a cartridge that stays in a drive that is down fails its rec
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
 }
 
+TEST_CASE("library: recalls wait for a reason while all drives are down, and go on afterwards",
+          "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::vector<DriveRow> rows = stage.library().drives();
+    CHECK(stage.library().why_recalls_wait().empty());
+    for (const DriveRow& each : rows) {
+        CHECK(stage.library().why_recalls_wait().empty());
+        REQUIRE(stage.at(0, stage.library().take_drive_down(each.name)).kind == DownKind::kDone);
+    }
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+
+    const std::string reason = stage.library().why_recalls_wait();
+    INFO(reason);
+    CHECK(reason.starts_with("all drives of library "));
+    CHECK(reason.find("fopctl drive up") != std::string::npos);
+
+    REQUIRE(stage.at(0, stage.library().bring_drive_up(rows.at(0).name)).kind == DownKind::kDone);
+    CHECK(stage.library().why_recalls_wait().empty());
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
 TEST_CASE("library: a recall takes the other copy if one stays in a drive that is down",
           "[library]") {
     TapeStageOptions options;

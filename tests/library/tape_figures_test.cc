@@ -137,7 +137,9 @@ TEST_CASE(
 
     const Figures waiting(stage);
     REQUIRE(waiting["fopd_tape_recalls"] == 2);
+    REQUIRE(waiting["fopd_tape_recalls_pending"] == 2);
     REQUIRE(waiting["fopd_tape_recalls_bytes"] == 6'000'000);
+    REQUIRE(waiting["fopd_tape_recalls_pending_bytes"] == 6'000'000);
     REQUIRE(waiting["fopd_tape_recalls_oldest_seconds"] > 0);
 
     REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
@@ -145,7 +147,9 @@ TEST_CASE(
     stage.run_for(1s);
     const Figures done(stage);
     REQUIRE(done["fopd_tape_recalls"] == 0);
+    REQUIRE(done["fopd_tape_recalls_pending"] == 0);
     REQUIRE(done["fopd_tape_recalls_bytes"] == 0);
+    REQUIRE(done["fopd_tape_recalls_pending_bytes"] == 0);
     REQUIRE(done["fopd_tape_recalls_oldest_seconds"] == 0);
     REQUIRE(done["fopd_tape_recalls_ended{result=\"done\"}"] == 2);
     REQUIRE(done["fopd_tape_recalls_ended{result=\"failed\"}"] == 0);

@@ -50,9 +50,9 @@ class BatchTest(StorageTestCase):
         self.put("a", b"1")
         lines = "ls\n\nstat none\nls\n"
         self.assertEqual(self.batch(lines, exit_code=NOT_FOUND),
-                         ("a\n", ["fopctl: line 3: stat: none: no object has that name"]))
+                         ("a\n", ["fopctl: line 3: stat: none: no object has that name in pool fast"]))
         self.assertEqual(self.batch(lines + "put x\n", "--keep-going", exit_code=NOT_FOUND),
-                         ("a\na\n", ["fopctl: line 3: stat: none: no object has that name",
+                         ("a\na\n", ["fopctl: line 3: stat: none: no object has that name in pool fast",
                                      "fopctl: line 5: put: name is required; see fopctl put --help"]))
 
     def test_lines_that_cannot_be_understood(self):
@@ -188,7 +188,7 @@ class BatchTest(StorageTestCase):
         done = self.ctl_bytes("shell", data=b"ls\nstat none\nls\nhelp stat\nexit\nls\n")
         self.assertEqual(done.returncode, NOT_FOUND)
         self.assertTrue(done.stdout.startswith(b"a\na\nShow size"), done.stdout)
-        self.assertEqual(done.stderr, b"fopctl: line 2: stat: none: no object has that name\n")
+        self.assertEqual(done.stderr, b"fopctl: line 2: stat: none: no object has that name in pool fast\n")
 
     def start_shell(self):
         """On a terminal of its own. Returns the process, its terminal, and a function that waits for a text there."""
@@ -215,7 +215,7 @@ class BatchTest(StorageTestCase):
     def test_a_shell_on_a_terminal(self):
         self.put("a", b"1")
         process, terminal, shows = self.start_shell()
-        for line, answer in ((b"ls\n", b"\na\r\n"), (b"stat none\n", b"fopctl: stat: none: no object has that name\r\n"),
+        for line, answer in ((b"ls\n", b"\na\r\n"), (b"stat none\n", b"fopctl: stat: none: no object has that name in pool fast\r\n"),
                              (b"ls 'a\n", b"fopctl: there is no closing '\r\n"), (b"\n", b""),
                              (b"help ls\n", b"List objects by name"), (b"ls x\x03", b"^C\r\n")):
             os.write(terminal, line)

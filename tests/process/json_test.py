@@ -21,7 +21,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 # What they print is not JSON, or nothing at all.
 VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log, and what a test of its own sees.
-NOT_SEEN_HERE = re.compile(r"`epoch force`|`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`queue` formats\[\]|`repack` failed\[\]|"
+NOT_SEEN_HERE = re.compile(r"`epoch force`|`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`queue` formats\[\]|`queue` reason|`stage` staged\[\]\.reason|`repack` failed\[\]|"
                            r"`rescue` rescues\[\]\.failed\[\]|"
                            r"`scrub --medium`, `scrub --pool` scrubs\[\]\.failed\[\]")
 

@@ -234,8 +234,34 @@ class GreetingsTest(NetworkTestCase):
         wait_until(lambda: self.lines_of("fopd.fabric.handshake_ended", left.name), "the line of who left")
         self.expect_nothing_left()
 
+    @unittest.skipUnless(SCHEME == "tcp", "libfabric does not tell of them")
+    def test_who_speaks_something_else_is_named(self):
+        def counted(kind):
+            return self.daemon.metrics()[f'fopd_connections_without_request_total{{locality="0",kind="{kind}"}}']
+        request = self.recorded[0]
+        sent = {"http": b"GET /metrics HTTP/1.0\r\n\r\n", "tls": bytes.fromhex("160301"), "other_bytes": b"SSH-2.0-OpenSSH_9.2\r\n",
+                "wrong_frame": request[:2] + b"\x04" + request[3:]}
+        for kind, data in sent.items():
+            with self.subTest(kind):
+                # The first one has a line of its own at once, the others wait for the end of a minute.
+                strangers = [self.stranger(self.recorded) for _ in range(3)]
+                for stranger in strangers:
+                    stranger.send(data)
+                    stranger.wait_closed()
+                wait_until(lambda kind=kind: counted(kind) == 3, f"three are {kind}")
+                lines = wait_until(lambda stranger=strangers[0]: self.lines_of("fopd.fabric.no_request", stranger.name), "its line")
+                self.assertEqual([(each["kind"], each["ended"]) for each in lines], [(kind, 1)])
+        before = counted("left")
+        self.stranger(self.recorded).close()
+        wait_until(lambda: counted("left") == before + 1, "who only connects is counted")
+        self.expect_nothing_left()
+        # What was only counted is reported at the stop.
+        ended = [each for each in self.daemon.events("fopd.fabric.no_request") if each["kind"] != "left"]
+        self.assertEqual(sorted((each["kind"], each["ended"]) for each in ended),
+                         sorted((kind, count) for kind in sent for count in (1, 2)))
+
     def test_garbage_goes_nowhere(self):
-        # Instead of a request: the connection ends, and shows in no figure.
+        # Instead of a request: the connection ends.
         for size in (32, 100, 4096, 65536):
             stranger = self.stranger(self.recorded)
             stranger.send(os.urandom(size))

@@ -115,7 +115,7 @@ class ObjectsTest(StorageTestCase):
     def test_local_files_that_are_no_good(self):
         self.put("a", b"x")
         self.refused(USAGE, ["missing: No such file"], "put", self.directory / "missing", "b")
-        self.refused(USAGE, ["Is a directory"], "put", self.directory, "b")
+        self.refused(USAGE, ["Is a directory; use put -r"], "put", self.directory, "b")
         self.refused(USAGE, ["No such file"], "get", "a", self.directory / "missing" / "file")
         self.refused(USAGE, ["Is a directory"], "get", "a", self.directory)
         self.refused(REFUSED, ["/dev/full: No space left"], "get", "a", "/dev/full")
@@ -211,7 +211,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
 
     def test_what_may_be_on_a_missing_disk_is_not_said_to_be_gone(self):
-        self.refused(NOT_FOUND, ["stat: nothing: no object has that name"], "stat", "nothing")
+        self.refused(NOT_FOUND, ["stat: nothing: no object has that name in pool fast"], "stat", "nothing")
         disk = json.loads(self.daemon.ctl("--json", "devices").stdout)["devices"][0]
         contents, lost = {}, set()
         while not 2 <= len(lost) < len(contents):
@@ -255,7 +255,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), sorted(contents))
         for name, data in contents.items():
             self.assertEqual(self.get(name), data)
-        self.refused(NOT_FOUND, ["stat: nothing: no object has that name"], "stat", "nothing")
+        self.refused(NOT_FOUND, ["stat: nothing: no object has that name in pool fast"], "stat", "nothing")
         wait_until(lambda: "fopd.store.replaced_late" in self.daemon.log(), "the event")
 
     # -- names --

@@ -47,8 +47,8 @@ class TapeMediaTest(TapeTestCase):
         self.assertGreaterEqual(sum(each["used"] for each in used), len(data))
         full = used[0]["name"]
         self.refused(REFUSED, [f"format: {full}: "], "format", full, *COLD)
-        self.refused(NOT_FOUND, ["format: nothing: "], "format", "nothing", *COLD)
-        self.refused(NOT_FOUND, ["unload: no-drive: "], "unload", "no-drive")
+        self.refused(NOT_FOUND, ["format: nothing: there is no such cartridge"], "format", "nothing", *COLD)
+        self.refused(NOT_FOUND, ["unload: no-drive: there is no such drive"], "unload", "no-drive")
         self.assertEqual(self.get_cold("a"), data)
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
         self.assertEqual(sum(each["live"] for each in self.media()), len(data))
@@ -94,7 +94,7 @@ class TapeMediaTest(TapeTestCase):
         self.refused(REFUSED, words, "get", "a", "-", *COLD)
         self.assertEqual([each["state"] for each in self.media() if each["name"] == used], ["exported"])
         self.assertEqual(len(self.answer("stat", "a", *COLD)["copies"]), 1)
-        self.refused(REFUSED, [f"import: {used}: cartridge {used} is not in the library"], "import", used)
+        self.refused(REFUSED, [f"import: {used}: it is not in the library"], "import", used)
         self.assertEqual(self.ctl("import"), b"no cartridge to import\n")
         for file in list(shelf.iterdir()):
             file.rename(library / file.name)
@@ -207,6 +207,23 @@ class TapeMediaTest(TapeTestCase):
         self.assertEqual(self.answer("drive", "up", known[0]), {"drive": known[0], "state": "up"})
         self.ctl("sync", *COLD)
         self.refused(NOT_FOUND, ["drive down: no: "], "drive", "down", "no")
+
+    def test_why_nothing_comes_from_tape(self):
+        self.put_on_tape("a", content(5000, 33))
+        for each in self.answer("drives")["drives"]:
+            self.answer("drive", "down", each["name"])
+        why = "all drives of library vtl0 are down; `fopctl drives` shows why, and `fopctl drive up` takes one into use again"
+        self.refused(TRY_LATER, [f"get: a: its bytes are still on tape: {why}"], "--timeout", 5, "get", "a", "-", *COLD)
+        queue = self.answer("queue")
+        self.assertEqual((queue["total"], queue["reason"]), (1, why))
+        self.assertTrue(self.ctl("queue").decode().startswith(f"nothing is brought back now: {why}\n"))
+        done = self.ctl_bytes("stage", "a", *COLD)
+        self.assertEqual((done.returncode, done.stderr.decode()), (DONE, f"fopctl: stage: nothing is brought back now: {why}\n"))
+        staged, = self.answer("stage", "a", *COLD)["staged"]
+        self.assertEqual((staged["state"], staged["reason"]), ("waiting", why))
+        self.answer("drive", "up", "vtl0-drive0")
+        self.assertEqual(self.get_cold("a"), content(5000, 33))
+        self.assertNotIn("reason", self.answer("queue"))
 
     def test_a_cartridge_is_scrubbed(self):
         self.put_on_tape("s", content(MIB, 30))

@@ -119,6 +119,7 @@ public:
         if (found == recall_rows.end()) return std::nullopt;
         return *found;
     }
+    std::string why_recalls_wait() const override { return recalls_wait; }
     std::vector<library::RecallRow> recalls(std::size_t rows_max) const override {
         std::vector<library::RecallRow> some = recall_rows;
         some.resize(std::min(some.size(), rows_max));
@@ -205,6 +206,7 @@ public:
     Duration sync_takes{0};
     Result<void> sync_result{};
     std::vector<library::RecallRow> recall_rows;
+    std::string recalls_wait;  // Why no recall is served.
     std::vector<library::Cartridge> cartridges;
     std::uint64_t looks = 0;  // For new cartridges.
     std::vector<library::DriveRow> drive_rows;

@@ -419,6 +419,34 @@ TEST_CASE("reqh tape: a patient wait is answered with the place of the recall", 
     CHECK(states_of(ended) == std::vector{State::kWaiting, State::kDone});
 }
 
+TEST_CASE("reqh tape: who stages, waits or lists is told why no recall is served", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const std::vector<fop::Fid> fids{tape.object_on_tape(1)};
+    tape.library->recalls_wait = "all drives are down";
+    const FopSpec wish{.type = type_of("stage"), .body = fop::Stage{.fid = fids[0]}};
+
+    const FakeFop& staged = stage.call(wish);
+    REQUIRE(staged.status() == fop::Status::kDone);
+    CHECK(std::get<fop::StageReply>(staged.answer->body).waits);
+    CHECK(staged.answer->words == "all drives are down");
+
+    FopSpec wait = tape.wait_for(fids);
+    std::get<fop::RecallWait>(wait.body).patience_ms = 5000;
+    const FakeFop& waiting = stage.call(wait);
+    CHECK(states_of(waiting) == std::vector{fop::RecallState::kWaiting});
+    CHECK(waiting.answer->words == "all drives are down");
+
+    const FopSpec list{.type = type_of("recalls"), .body = fop::Recalls{}};
+    CHECK(stage.call(list).answer->words.empty());
+    tape.library->recall_rows = {{.ticket = objects::store_fid(fids[0])}};
+    CHECK(stage.call(list).answer->words == "all drives are down");
+
+    tape.library->recalls_wait = "";
+    CHECK(stage.call(wish).answer->words.empty());
+    CHECK(stage.call(wait).answer->words.empty());
+}
+
 TEST_CASE("reqh tape: a node without a library says so", "[reqh]") {
     TapeStage tape;
     const fop::Fid fid = tape.object_on_tape(1);

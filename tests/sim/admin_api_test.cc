@@ -407,7 +407,7 @@ TEST_CASE("sim admin: health says what a node is like", "[sim]") {
     stage.run_for(1s);
     const json drained = stage.answer("/v1/health").json;
     CHECK(drained["state"] == "warning");
-    CHECK(drained["text"] == "the node is drained");
+    CHECK(drained["text"] == "the node is drained, and serves again after a restart");
 }
 
 // -- drain --

@@ -268,7 +268,7 @@ TEST_CASE("sim admin tape: a recall is in the queue until its object is back", "
         caller.done(tape.unload(each["name"].get<std::string>(), {}));
     }
 
-    CHECK(caller.done(tape.stage({.fid = fid}, {})));
+    CHECK(caller.done(tape.stage({.fid = fid}, {})).waits);
     const client::RecallQueue queue = caller.done(tape.recalls({}));
     REQUIRE(queue.recalls.size() == 1);
     CHECK(queue.total == 1);
@@ -302,8 +302,10 @@ TEST_CASE("sim admin tape: a recall that is cancelled leaves its object on tape"
         caller.done(tape.set_drive(each, TapeCalls::DriveUse::kDown, {}));
     }
 
-    CHECK(caller.done(tape.stage({.fid = fid}, {})));
-    CHECK(caller.done(tape.recalls({})).total == 1);
+    CHECK(caller.done(tape.stage({.fid = fid}, {})).waits);
+    const client::RecallQueue queue = caller.done(tape.recalls({}));
+    CHECK(queue.total == 1);
+    CHECK(queue.reason.starts_with("all drives of library "));
     caller.done(tape.cancel(fid, {}));
     CHECK(caller.done(tape.recalls({})).total == 0);
     CHECK_FALSE(caller.done(tape.copies(fid, {})).on_disk);
