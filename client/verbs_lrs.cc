@@ -209,7 +209,7 @@ int change(const Call& call, const std::string& target, std::string (*page)(cons
     const int exit_code = show(call, answer->body, [&] { return page(*done); });
     // An older fopd does not send warnings.
     for (const json& each : done->value("warnings", json::array())) {
-        if (call.output != Output::kQuiet) remark("warning: " + shown(each));
+        if (call.output != Output::kQuiet) client::remark("warning: " + shown(each));
     }
     return exit_code;
 }

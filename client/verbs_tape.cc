@@ -73,15 +73,15 @@ Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name
     const bool unpins = wish.unpins;
     const auto staged = co_await run->objects.tape().stage(wish, run->wait());
     if (!staged) co_return std::unexpected(staged.error());
-    nlohmann::ordered_json json{{"name", name},
-                                {"ticket", fop::to_hex(info->fid)},
-                                {"state", staged->waits ? "waiting"
-                                          : unpins      ? "unpinned"
-                                                        : "on_disk"}};
-    if (staged->reason.empty()) co_return json;
-    json["reason"] = staged->reason;
+    nlohmann::ordered_json shown{{"name", name},
+                                 {"ticket", fop::to_hex(info->fid)},
+                                 {"state", staged->waits ? "waiting"
+                                           : unpins      ? "unpinned"
+                                                         : "on_disk"}};
+    if (staged->reason.empty()) co_return shown;
+    shown["reason"] = staged->reason;
     *why_they_wait = staged->reason;
-    co_return json;
+    co_return shown;
 }
 
 Task<int> stage_all(ObjectRun* run) {
@@ -92,7 +92,7 @@ Task<int> stage_all(ObjectRun* run) {
     const int exit_code = co_await for_each_name(run, "staged", &one);
     // Once, however many objects wait for it.
     if (!why_they_wait.empty() && run->call.output != Output::kQuiet) {
-        remark("stage: nothing is brought back now: " + why_they_wait);
+        client::remark("stage: nothing is brought back now: " + why_they_wait);
     }
     co_return exit_code;
 }

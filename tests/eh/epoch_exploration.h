@@ -40,7 +40,8 @@ struct Explored {
 // every state each message in flight may be the next to arrive, each answer of the store the next
 // to happen, and each member's clock may run ahead of the others. A swap happens in one step and is
 // answered in another. Any number of messages may be lost: a message that has not arrived is never
-// missed. States that were seen are not gone on from.
+// missed. States that were seen, perhaps with more left of what may happen or with more messages in
+// flight, are not gone on from.
 Explored explore(const ExplorationBudget& budget, std::uint64_t states_max);
 
 }  // namespace fopd::eh::testing
