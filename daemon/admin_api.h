@@ -12,6 +12,7 @@
 #include "core/gate.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
+#include "core/timer_heap.h"
 #include "daemon/admin_server.h"
 #include "daemon/node.h"
 #include "daemon/status.h"
@@ -116,10 +117,20 @@ private:
     enum class Order : std::uint8_t { kScrub, kCheck };
     Task<AdminReply> order_disks(AdminRequest request, Order order);
 
+    // Frees the space of a backup that is not fetched any more.
+    struct BackupTimer final : core::Timer {
+        explicit BackupTimer(AdminApi& owner) : Timer(&on_time), api(owner) {}
+        static void on_time(core::Timer& timer);
+        AdminApi& api;
+    };
+    // The time in which the next part of the backup must be read begins now.
+    void keep_backup();
+
     Parts parts_;
     core::Gate calls_;
-    // The newest backup, until it has been fetched.
+    // The newest backup, until it has been fetched, or has not been read for some time.
     std::unique_ptr<StoreBackup> backup_;
+    BackupTimer backup_timer_{*this};
     std::uint64_t backup_number_ = 0;
     bool backing_up_ = false;
 };

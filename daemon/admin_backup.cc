@@ -9,6 +9,21 @@
 
 namespace fopd::daemon {
 
+namespace {
+
+// A client that asks for no part for this long has gone away.
+constexpr Duration kBackupKept = 10min;
+
+}  // namespace
+
+void AdminApi::BackupTimer::on_time(core::Timer& timer) {
+    static_cast<BackupTimer&>(timer).api.backup_.reset();
+}
+
+void AdminApi::keep_backup() {
+    parts_.control.arm(backup_timer_, after(parts_.control.now(), kBackupKept));
+}
+
 Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     if (!parts_.node.life().serving()) co_return not_serving();
     if (backing_up_) co_return failure(kUnavailable, "another backup is being made");
@@ -28,6 +43,7 @@ Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     }
     backup_ = std::move(*backup);
     ++backup_number_;
+    keep_backup();
     emit(parts_.events, core::Level::kInfo, "daemon.backup_made",
          {{"bytes", backup_->size_bytes()}, {"entries", backup_->entry_count()}});
     JsonWriter json;
@@ -40,7 +56,6 @@ Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     co_return json_reply(kOk, json.text());
 }
 
-// NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
     constexpr std::size_t kPartBytes = 4UL << 20;
     const auto number = number_in(request, "backup");
@@ -50,6 +65,7 @@ Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
     if (backup_ == nullptr || *number != backup_number_) {
         co_return failure(kNotFound, "this backup has ended, or a later one has replaced it");
     }
+    keep_backup();
     auto part = backup_->read(*at, kPartBytes);
     if (!part) co_return failure(kConflict, describe(part.error()));
     co_return AdminReply{

@@ -313,6 +313,27 @@ TEST_CASE("sim admin: a backup is read in parts until the next one or its end", 
     CHECK(stage.refused("/v1/store/backup-end") == "400 the parameter backup must be a number");
 }
 
+TEST_CASE("sim admin: a backup whose client has gone away does not stay", "[sim]") {
+    const TempDir directory;
+    AdminStage stage(19, {.nodes = 1, .disks = 1}, "", directory.path());
+    stage.wait_ready();
+    REQUIRE(stage.answer("/v1/store/backup").json["backup"] == 1);
+    const auto status_of_part = [&stage] {
+        auto asked = stage.ask("/v1/store/backup-part", {{"backup", "1"}, {"at", "0"}});
+        stage.run_for(1ms);
+        REQUIRE(AdminStage::answered(asked));
+        return asked.get().status;
+    };
+
+    // A slow client is one that comes back.
+    for (int i = 0; i < 3; ++i) {
+        stage.run_for(9min);
+        CHECK(status_of_part() == 200);
+    }
+    stage.run_for(11min);
+    CHECK(status_of_part() == 404);
+}
+
 TEST_CASE("sim admin: a backup that cannot be written fails", "[sim]") {
     const TempDir directory;
     AdminStage stage(18, {.nodes = 1, .disks = 1}, "", directory / "gone");
