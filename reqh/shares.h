@@ -134,12 +134,10 @@ public:
     // Removes and returns a waiting fop whose client may hold another buffer; the caller must
     // take(). Null: there is none.
     Place* next(std::uint64_t total) {
-        Client* chosen = nullptr;
-        turns_.for_each([&](TurnPlace& place) {
-            auto& client = static_cast<Client&>(place);
-            if (chosen == nullptr && has_share(client, total)) chosen = &client;
+        TurnPlace* const chosen = turns_.find([this, total](TurnPlace& place) {
+            return has_share(static_cast<Client&>(place), total);
         });
-        return chosen == nullptr ? nullptr : pop(*chosen);
+        return chosen == nullptr ? nullptr : pop(static_cast<Client&>(*chosen));
     }
     // Like pop(), for the next client in any case.
     Place* pop_any() {
@@ -148,10 +146,9 @@ public:
     bool anybody_waits() const { return !turns_.empty(); }
     // Whether other clients wait for buffers.
     bool others_wait(const Client& client) const {
-        bool others = false;
-        turns_.for_each(
-            [&](TurnPlace& place) { others |= &static_cast<Client&>(place) != &client; });
-        return others;
+        const TurnPlace* const other = turns_.find(
+            [&client](TurnPlace& place) { return &static_cast<Client&>(place) != &client; });
+        return other != nullptr;
     }
 
 private:
