@@ -134,13 +134,19 @@ private:
     static void deliver(Message& message) {
         const std::shared_ptr<Call> call = std::move(static_cast<Call&>(message).self_);
         AdminApi& api = call->api_;
-        if (api.calls_.closed()) {
-            AdminReply reply = failure(kUnavailable, "the node is stopping; try again later");
-            if (is_audited(call->request_)) audit(api.parts_.events, call->request_, reply);
-            call->reply_.set_value(std::move(reply));
-            return;
+        if (api.calls_.closed()) return call->refuse("the node is stopping; try again later");
+        std::uint32_t& running = api.calls_of(call->verb_);
+        if (running == kCallsOfVerbMax) {
+            return call->refuse("too many of these requests wait for the node; try again later");
         }
+        ++running;
         api.parts_.control.spawn(api.calls_, run(call));
+    }
+
+    void refuse(const char* why) {
+        AdminReply reply = failure(kUnavailable, why);
+        if (is_audited(request_)) audit(api_.parts_.events, request_, reply);
+        reply_.set_value(std::move(reply));
     }
 
     static Task<void> run(std::shared_ptr<Call> call) {
@@ -150,6 +156,7 @@ private:
         }
         // The verb takes a copy, because the trail needs the request afterwards.
         AdminReply reply = co_await (call->api_.*call->verb_.run)(call->request_);
+        --call->api_.calls_of(call->verb_);
         if (is_audited(call->request_)) audit(call->api_.parts_.events, call->request_, reply);
         call->reply_.set_value(std::move(reply));
     }
@@ -166,6 +173,10 @@ const AdminApi::Verb& AdminApi::verb_of(const AdminRequest& request) {
         std::ranges::find(kVerbs, request.path, [](const Verb& each) { return each.route.path; });
     ENSURE(verb != kVerbs.end());  // The server passes on only known routes.
     return *verb;
+}
+
+std::uint32_t& AdminApi::calls_of(const Verb& verb) {
+    return calls_of_verbs_[static_cast<std::size_t>(&verb - kVerbs.data())];
 }
 
 std::future<AdminReply> AdminApi::ask(const AdminRequest& request) {

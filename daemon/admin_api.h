@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -24,6 +25,11 @@ namespace fopd::daemon {
 // a locality does not answer, such a request fails after its time limit.
 class AdminApi final : public AdminHandler {
 public:
+    // Requests of one verb that may be in progress: more than the server's threads wait for at a
+    // time. Without a bound, those that were not waited for any more would pile up before a
+    // locality that does not answer, which would have to answer all of them when it comes back.
+    static constexpr std::uint32_t kCallsOfVerbMax = 64;
+
     struct Parts {
         core::Reactor& control;
         Node& node;
@@ -51,9 +57,12 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 36> kVerbs;
+    static constexpr std::size_t kVerbCount = 36;
+    static const std::array<Verb, kVerbCount> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
+    // How many requests of this verb are in progress.
+    std::uint32_t& calls_of(const Verb& verb);
     // Not const, because all verbs in the table have the same signature.
     Task<AdminReply> status(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
@@ -128,6 +137,7 @@ private:
 
     Parts parts_;
     core::Gate calls_;
+    std::array<std::uint32_t, kVerbCount> calls_of_verbs_{};  // In the order of kVerbs.
     // The newest backup, until it has been fetched, or has not been read for some time.
     std::unique_ptr<StoreBackup> backup_;
     BackupTimer backup_timer_{*this};

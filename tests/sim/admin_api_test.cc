@@ -113,6 +113,35 @@ TEST_CASE("sim admin: status does not wait for a locality, sessions and traces d
     CHECK(locality_states(stage) == json({"turning", "turning"}));
 }
 
+TEST_CASE("sim admin: requests do not pile up before a locality that does not answer", "[sim]") {
+    constexpr std::size_t kMore = 10;
+    AdminStage stage(20, {.nodes = 1, .localities = 2, .watchdog = 100s});
+    stage.wait_ready();
+    stage.stall(1, 8s);
+    std::vector<AdminStage::Asked> waiting;
+    std::size_t refused = 0;
+    for (std::size_t i = 0; i < daemon::AdminApi::kCallsOfVerbMax + kMore; ++i) {
+        auto asked = stage.ask("/v1/sessions");
+        stage.run_for(1ms);
+        if (!AdminStage::answered(asked)) {
+            waiting.push_back(std::move(asked));
+            continue;
+        }
+        CHECK(AdminStage::refusal(AdminStage::take(std::move(asked))) ==
+              "503 too many of these requests wait for the node; try again later");
+        ++refused;
+    }
+    CHECK(refused == kMore);
+    // Others are not kept from asking.
+    CHECK(stage.answer("/v1/status").status == 200);
+
+    stage.run_for(10s);
+    for (AdminStage::Asked& each : waiting) {
+        CHECK(AdminStage::take(std::move(each)).status == 200);
+    }
+    CHECK(stage.answer("/v1/sessions").status == 200);
+}
+
 TEST_CASE("sim admin: sessions are listed with the locality that serves them", "[sim]") {
     AdminStage stage(3, {.nodes = 1, .localities = 2, .clients = 4, .lines = 1});
     stage.wait_ready();
