@@ -80,4 +80,30 @@ TEST_CASE("reqh parked: copies of a request that waits keep no others from runni
     require_all_done(node, copies);
 }
 
+TEST_CASE("reqh parked: fops that keep their buffers at a lock leave some to other principals",
+          "[reqh]") {
+    StoreStage node({.buffer_count = 16});
+    node.handler().set_limits({.max_foms = 4});
+    const fop::Fid wanted = node.create();
+    const fop::Fid other = node.create();
+    node.write(other, 0, pattern(kBlock, 1));
+    HeldObject held(node, wanted);
+    const Bytes bytes = pattern(kBlock, 2);
+    const WriteSpec write(wanted, {{.offset = 0, .length = bytes.size()}}, bytes);
+    std::vector<FakeFop*> writes;
+    for (int i = 0; i < 40; ++i) writes.push_back(&node.send(write.spec(WriteSpec::Way::kInline)));
+    node.run_for(3s);
+
+    const ReadSpec read(other, {{.offset = 0, .length = kBlock}});
+    FopSpec others_read = read.spec(WriteSpec::Way::kMemory);
+    others_read.principal = "bob";
+    FakeFop& quick = node.send(others_read);
+    node.run_for(1s);
+    REQUIRE(quick.answer.has_value());
+    CHECK(quick.status() == fop::Status::kDone);
+    held.let_go();
+    require_all_done(node, writes);
+    CHECK(node.all_buffers_are_back());
+}
+
 }  // namespace fopd::reqh::testing::parked_foms
