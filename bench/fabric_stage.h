@@ -49,17 +49,17 @@ public:
     const Child& server() const { return server_; }
     core::Reactor& reactor() { return *reactor_; }
 
-    // So many more sessions, each a client of its own.
+    // Opens so many more sessions, each of a client of its own.
     void connect(std::size_t count);
-    // Sessions that are made, used by nobody, and ended; `at_once` of them at any time.
+    // Opens `count` sessions and ends each at once, unused; `at_once` of them exist at a time.
     void connect_and_leave(std::size_t count, std::size_t at_once);
-    // All sessions end.
+    // Ends all sessions.
     void leave();
 
     // The calls to measure, with `depth` in flight in each session.
     struct Load {
         fop::RequestBody body{};
-        std::size_t payload_bytes = 0;  // Into the request.
+        std::size_t payload_bytes = 0;  // Of each request.
         std::size_t depth = 1;
         std::size_t source_bytes = 0;  // Of each call's memory that is opened to the server.
         std::size_t target_bytes = 0;
@@ -72,7 +72,7 @@ public:
         double client_cpu_us = 0;
     };
     Cost measure(const Load& load);
-    // Turns for that long.
+    // Lets the reactor turn for that long.
     void idle(Duration span);
 
 private:

@@ -26,7 +26,7 @@ namespace fopd::client {
 
 // The outcome of an operation, for callers on other threads.
 struct Ended {
-    // The outcome when no server has answered.
+    // With kAnswered, `status` is the answer of a server; otherwise no server has answered.
     enum class Kind : std::uint8_t { kAnswered, kUnreachable, kClosed };
     Kind kind = Kind::kAnswered;
     fop::Status status = fop::Status::kDone;
@@ -36,9 +36,9 @@ struct Ended {
 
 class SessionThread;
 
-// An operation for a SessionThread: a fop, work on objects, or, with neither, to wait for a
-// session. The owner keeps it and everything that it refers to until done() is called, which is the
-// last access.
+// An operation for a SessionThread: a fop (`type`), work on objects (`work`), or, with neither, a
+// wait for a session. The owner keeps it and everything that it refers to until done() is called,
+// which is the last access.
 class Operation : public core::Message, public core::ListNode {
 public:
     Operation();

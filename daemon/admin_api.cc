@@ -134,13 +134,19 @@ private:
     static void deliver(Message& message) {
         const std::shared_ptr<Call> call = std::move(static_cast<Call&>(message).self_);
         AdminApi& api = call->api_;
-        if (api.calls_.closed()) {
-            AdminReply reply = failure(kUnavailable, "the node is stopping; try again later");
-            if (is_audited(call->request_)) audit(api.parts_.events, call->request_, reply);
-            call->reply_.set_value(std::move(reply));
-            return;
+        if (api.calls_.closed()) return call->refuse("the node is stopping; try again later");
+        std::uint32_t& running = api.calls_of(call->verb_);
+        if (running == kCallsOfVerbMax) {
+            return call->refuse("too many of these requests wait for the node; try again later");
         }
+        ++running;
         api.parts_.control.spawn(api.calls_, run(call));
+    }
+
+    void refuse(const char* why) {
+        AdminReply reply = failure(kUnavailable, why);
+        if (is_audited(request_)) audit(api_.parts_.events, request_, reply);
+        reply_.set_value(std::move(reply));
     }
 
     static Task<void> run(std::shared_ptr<Call> call) {
@@ -150,6 +156,7 @@ private:
         }
         // The verb takes a copy, because the trail needs the request afterwards.
         AdminReply reply = co_await (call->api_.*call->verb_.run)(call->request_);
+        --call->api_.calls_of(call->verb_);
         if (is_audited(call->request_)) audit(call->api_.parts_.events, call->request_, reply);
         call->reply_.set_value(std::move(reply));
     }
@@ -166,6 +173,10 @@ const AdminApi::Verb& AdminApi::verb_of(const AdminRequest& request) {
         std::ranges::find(kVerbs, request.path, [](const Verb& each) { return each.route.path; });
     ENSURE(verb != kVerbs.end());  // The server passes on only known routes.
     return *verb;
+}
+
+std::uint32_t& AdminApi::calls_of(const Verb& verb) {
+    return calls_of_verbs_[static_cast<std::size_t>(&verb - kVerbs.data())];
 }
 
 std::future<AdminReply> AdminApi::ask(const AdminRequest& request) {
@@ -522,64 +533,6 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     JsonWriter json;
     json.begin_object().field("devices", std::uint64_t{done}).list("problems", problems);
     json.end_object();
-    co_return json_reply(kOk, json.text());
-}
-
-// -- backups: the daemon writes a file without a name, and the client fetches it in parts --
-
-Task<AdminReply> AdminApi::store_backup(AdminRequest) {
-    if (!parts_.node.life().serving()) co_return not_serving();
-    if (backing_up_) co_return failure(kUnavailable, "another backup is being made");
-    backup_.reset();
-    const std::string& directory = parts_.configuration.current()->get<NodeSettings>().data_dir;
-    auto backup =
-        StoreBackup::begin(directory, {.node = parts_.node.id(), .made = parts_.clock.wall()});
-    if (!backup) co_return failure(kConflict, "no backup: " + describe(backup.error()));
-    backing_up_ = true;
-    const auto made = co_await parts_.node.backup().write(backup->get());
-    backing_up_ = false;
-    if (!made) {
-        const bool may_be_tried_again =
-            made.error().code == Errc::kBusy || made.error().code == Errc::kClosed;
-        co_return failure(may_be_tried_again ? kUnavailable : kConflict,
-                          "no backup: " + describe(made.error()));
-    }
-    backup_ = std::move(*backup);
-    ++backup_number_;
-    emit(parts_.events, core::Level::kInfo, "daemon.backup_made",
-         {{"bytes", backup_->size_bytes()}, {"entries", backup_->entry_count()}});
-    JsonWriter json;
-    json.begin_object()
-        .field("backup", backup_number_)
-        .field("bytes", backup_->size_bytes())
-        .field("indexes", backup_->tree_count())
-        .field("entries", backup_->entry_count())
-        .end_object();
-    co_return json_reply(kOk, json.text());
-}
-
-// NOLINTNEXTLINE(readability-make-member-function-const)
-Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
-    constexpr std::size_t kPartBytes = 4UL << 20;
-    const auto number = number_in(request, "backup");
-    const auto at = number_in(request, "at");
-    if (!number || !at)
-        co_return failure(kBadRequest, "the parameters backup and at must be numbers");
-    if (backup_ == nullptr || *number != backup_number_) {
-        co_return failure(kNotFound, "this backup has ended, or a later one has replaced it");
-    }
-    auto part = backup_->read(*at, kPartBytes);
-    if (!part) co_return failure(kConflict, describe(part.error()));
-    co_return AdminReply{
-        .status = kOk, .content_type = "application/octet-stream", .body = std::move(*part)};
-}
-
-Task<AdminReply> AdminApi::store_backup_end(AdminRequest request) {
-    const auto number = number_in(request, "backup");
-    if (!number) co_return failure(kBadRequest, "the parameter backup must be a number");
-    if (*number == backup_number_) backup_.reset();
-    JsonWriter json;
-    json.begin_object().end_object();
     co_return json_reply(kOk, json.text());
 }
 

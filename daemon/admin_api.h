@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -14,6 +15,7 @@
 #include "core/gate.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
+#include "core/timer_heap.h"
 #include "daemon/admin_server.h"
 #include "daemon/node.h"
 #include "daemon/status.h"
@@ -25,6 +27,11 @@ namespace fopd::daemon {
 // a locality does not answer, such a request fails after its time limit.
 class AdminApi final : public AdminHandler {
 public:
+    // Requests of one verb that may be in progress: more than the server's threads wait for at a
+    // time. Without a bound, those that were not waited for any more would pile up before a
+    // locality that does not answer, which would have to answer all of them when it comes back.
+    static constexpr std::uint32_t kCallsOfVerbMax = 64;
+
     struct Parts {
         core::Reactor& control;
         Node& node;
@@ -52,9 +59,12 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 36> kVerbs;
+    static constexpr std::size_t kVerbCount = 36;
+    static const std::array<Verb, kVerbCount> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
+    // How many requests of this verb are in progress.
+    std::uint32_t& calls_of(const Verb& verb);
     // Not const, because all verbs in the table have the same signature.
     Task<AdminReply> status(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
@@ -122,10 +132,21 @@ private:
     enum class Order : std::uint8_t { kScrub, kCheck };
     Task<AdminReply> order_disks(AdminRequest request, Order order);
 
+    // Frees the space of a backup that is not fetched any more.
+    struct BackupTimer final : core::Timer {
+        explicit BackupTimer(AdminApi& owner) : Timer(&on_time), api(owner) {}
+        static void on_time(core::Timer& timer);
+        AdminApi& api;
+    };
+    // The time in which the next part of the backup must be read begins now.
+    void keep_backup();
+
     Parts parts_;
     core::Gate calls_;
-    // The newest backup, until it has been fetched.
+    std::array<std::uint32_t, kVerbCount> calls_of_verbs_{};  // In the order of kVerbs.
+    // The newest backup, until it has been fetched, or has not been read for some time.
     std::unique_ptr<StoreBackup> backup_;
+    BackupTimer backup_timer_{*this};
     std::uint64_t backup_number_ = 0;
     bool backing_up_ = false;
 };

@@ -227,91 +227,110 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     json.end_object();
 }
 
+namespace {
+
+// A counter of the sessions of a locality.
+struct SessionFigure {
+    std::string_view name;
+    std::string_view help;
+    core::Counter fabric::HostStatistics::* counter;
+};
+constexpr std::array kSessionFigures{
+    SessionFigure{"fopd_sessions_opened", "Sessions ever opened.", &fabric::HostStatistics::opened},
+    SessionFigure{"fopd_sessions_refused", "Connections that were refused a session.",
+                  &fabric::HostStatistics::refused},
+    SessionFigure{"fopd_connections_silent", "Connections ended because nothing was asked for.",
+                  &fabric::HostStatistics::silent},
+    SessionFigure{"fopd_sessions_broken", "Sessions ended because the peer broke the protocol.",
+                  &fabric::HostStatistics::broken},
+    SessionFigure{"fopd_sessions_expired",
+                  "Sessions ended by the lease or the handshake's deadline.",
+                  &fabric::HostStatistics::expired},
+    SessionFigure{"fopd_sessions_lost",
+                  "Sessions whose connection broke, or whose peer ended it without a word.",
+                  &fabric::HostStatistics::lost},
+    SessionFigure{"fopd_messages_garbage",
+                  "Messages that cannot be decoded, or that name no session.",
+                  &fabric::HostStatistics::garbage},
+    SessionFigure{"fopd_messages_unsealed", "Messages without their session's seal, or repeated.",
+                  &fabric::HostStatistics::unsealed},
+    SessionFigure{"fopd_messages_received", "Messages received.",
+                  &fabric::HostStatistics::messages_in},
+    SessionFigure{"fopd_messages_sent", "Messages sent.", &fabric::HostStatistics::messages_out},
+    SessionFigure{"fopd_message_bytes_received", "Bytes of messages received.",
+                  &fabric::HostStatistics::bytes_in},
+    SessionFigure{"fopd_message_bytes_sent", "Bytes of messages sent.",
+                  &fabric::HostStatistics::bytes_out},
+    SessionFigure{"fopd_bulk_bytes_pulled", "Bytes fetched from clients' memory.",
+                  &fabric::HostStatistics::bytes_pulled},
+    SessionFigure{"fopd_bulk_bytes_pushed", "Bytes placed into clients' memory.",
+                  &fabric::HostStatistics::bytes_pushed},
+};
+
+// A counter of the requests that were put off for want of one kind of memory.
+struct MemoryLack {
+    std::string_view memory;
+    core::Counter fabric::ServerStatistics::* counter;
+};
+constexpr std::array kMemoryLacks{
+    MemoryLack{"replies", &fabric::ServerStatistics::lacked_replies},
+    MemoryLack{"requests", &fabric::ServerStatistics::lacked_requests},
+    MemoryLack{"waiting", &fabric::ServerStatistics::lacked_waiting},
+};
+
+void collect_sessions(core::MetricSink& sink, std::string_view index,
+                      const fabric::HostStatistics& host, const fabric::ServerStatistics& server) {
+    const std::array labels{core::Label{"locality", index}};
+    sink.gauge("fopd_sessions", "Sessions that are open.", labels,
+               static_cast<double>(host.sessions.get()));
+    for (const SessionFigure& figure : kSessionFigures) {
+        sink.counter(figure.name, figure.help, labels,
+                     static_cast<double>((host.*figure.counter).get()));
+    }
+    for (const fabric::Stranger::Kind kind : fabric::kStrangerKinds) {
+        const std::array kind_labels{core::Label{"locality", index},
+                                     core::Label{"kind", fabric::to_string(kind)}};
+        sink.counter("fopd_connections_without_request",
+                     "Connections that ended without a request to connect, by what they sent.",
+                     kind_labels,
+                     static_cast<double>(host.strangers[static_cast<std::size_t>(kind)].get()));
+    }
+    for (const MemoryLack& lack : kMemoryLacks) {
+        const std::array lack_labels{core::Label{"locality", index},
+                                     core::Label{"memory", lack.memory}};
+        sink.counter("fopd_requests_put_off",
+                     "Requests answered \"try again\" because their principal has its share of "
+                     "a locality's memory.",
+                     lack_labels, static_cast<double>((server.*lack.counter).get()));
+    }
+    sink.counter("fopd_sessions_out_of_memory",
+                 "Sessions ended because their principal has its share of a locality's memory.",
+                 labels, static_cast<double>(server.ended.get()));
+}
+
+void collect_foms(core::MetricSink& sink, std::string_view index,
+                  const reqh::RequestHandler& handler) {
+    const std::array labels{core::Label{"locality", index}};
+    sink.gauge("fopd_foms", "Fops that are running.", labels,
+               static_cast<double>(handler.running_count()));
+    sink.counter("fopd_foms_hung",
+                 "Fops that ran for two minutes without waiting for their client.", labels,
+                 static_cast<double>(handler.hung_count()));
+    sink.gauge("fopd_foms_allowed",
+               "How many fops may run: each counts once, and once more for each 64 KiB.", labels,
+               static_cast<double>(handler.admission().allowed()));
+}
+
+}  // namespace
+
 void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
-    struct Figure {
-        std::string_view name;
-        std::string_view help;
-        core::Counter fabric::HostStatistics::* counter;
-    };
-    static constexpr std::array kFigures{
-        Figure{"fopd_sessions_opened", "Sessions ever opened.", &fabric::HostStatistics::opened},
-        Figure{"fopd_sessions_refused", "Connections that were refused a session.",
-               &fabric::HostStatistics::refused},
-        Figure{"fopd_connections_silent", "Connections ended because nothing was asked for.",
-               &fabric::HostStatistics::silent},
-        Figure{"fopd_sessions_broken", "Sessions ended because the peer broke the protocol.",
-               &fabric::HostStatistics::broken},
-        Figure{"fopd_sessions_expired", "Sessions ended by the lease or the handshake's deadline.",
-               &fabric::HostStatistics::expired},
-        Figure{"fopd_sessions_lost",
-               "Sessions whose connection broke, or whose peer ended it without a word.",
-               &fabric::HostStatistics::lost},
-        Figure{"fopd_messages_garbage", "Messages that cannot be decoded, or that name no session.",
-               &fabric::HostStatistics::garbage},
-        Figure{"fopd_messages_unsealed", "Messages without their session's seal, or repeated.",
-               &fabric::HostStatistics::unsealed},
-        Figure{"fopd_messages_received", "Messages received.",
-               &fabric::HostStatistics::messages_in},
-        Figure{"fopd_messages_sent", "Messages sent.", &fabric::HostStatistics::messages_out},
-        Figure{"fopd_message_bytes_received", "Bytes of messages received.",
-               &fabric::HostStatistics::bytes_in},
-        Figure{"fopd_message_bytes_sent", "Bytes of messages sent.",
-               &fabric::HostStatistics::bytes_out},
-        Figure{"fopd_bulk_bytes_pulled", "Bytes fetched from clients' memory.",
-               &fabric::HostStatistics::bytes_pulled},
-        Figure{"fopd_bulk_bytes_pushed", "Bytes placed into clients' memory.",
-               &fabric::HostStatistics::bytes_pushed},
-    };
-    struct Lack {
-        std::string_view memory;
-        core::Counter fabric::ServerStatistics::* counter;
-    };
-    static constexpr std::array kLacks{
-        Lack{"replies", &fabric::ServerStatistics::lacked_replies},
-        Lack{"requests", &fabric::ServerStatistics::lacked_requests},
-        Lack{"waiting", &fabric::ServerStatistics::lacked_waiting},
-    };
     std::vector<const reqh::FopMetrics*> fops;
     for (const auto& locality : node_.localities()) {
         const fabric::HostStatistics* const host = locality->host_statistics();
         if (host == nullptr) continue;
         const std::string index = std::to_string(locality->index());
-        const std::array labels{core::Label{"locality", index}};
-        sink.gauge("fopd_sessions", "Sessions that are open.", labels,
-                   static_cast<double>(host->sessions.get()));
-        for (const Figure& figure : kFigures) {
-            sink.counter(figure.name, figure.help, labels,
-                         static_cast<double>((host->*figure.counter).get()));
-        }
-        for (const fabric::Stranger::Kind kind : fabric::kStrangerKinds) {
-            const std::array kind_labels{core::Label{"locality", index},
-                                         core::Label{"kind", fabric::to_string(kind)}};
-            sink.counter(
-                "fopd_connections_without_request",
-                "Connections that ended without a request to connect, by what they sent.",
-                kind_labels,
-                static_cast<double>(host->strangers[static_cast<std::size_t>(kind)].get()));
-        }
-        const fabric::ServerStatistics& server = *locality->server_statistics();
-        for (const Lack& lack : kLacks) {
-            const std::array lack_labels{core::Label{"locality", index},
-                                         core::Label{"memory", lack.memory}};
-            sink.counter("fopd_requests_put_off",
-                         "Requests answered \"try again\" because their principal has its share of "
-                         "a locality's memory.",
-                         lack_labels, static_cast<double>((server.*lack.counter).get()));
-        }
-        sink.counter("fopd_sessions_out_of_memory",
-                     "Sessions ended because their principal has its share of a locality's memory.",
-                     labels, static_cast<double>(server.ended.get()));
-        sink.gauge("fopd_foms", "Fops that are running.", labels,
-                   static_cast<double>(locality->handler()->running_count()));
-        sink.counter("fopd_foms_hung",
-                     "Fops that ran for two minutes without waiting for their client.", labels,
-                     static_cast<double>(locality->handler()->hung_count()));
-        sink.gauge("fopd_foms_allowed",
-                   "How many fops may run: each counts once, and once more for each 64 KiB.",
-                   labels, static_cast<double>(locality->handler()->admission().allowed()));
+        collect_sessions(sink, index, *host, *locality->server_statistics());
+        collect_foms(sink, index, *locality->handler());
         locality->requests()->collect(sink, index);
         fops.push_back(&locality->handler()->metrics());
         if (std::as_const(*locality).epochs() != nullptr) locality->epochs()->collect(sink);

@@ -212,8 +212,8 @@ void FairShareDispatch::give(Group& group, Instant now) {
     }
 }
 
-// Takes back a drive that a scheduler has beyond its share. Only for shared drives, so that no
-// other scheduler has to lack one first.
+// Takes back a drive that a scheduler has beyond its share, before another scheduler lacks one.
+// Called only if the shares together need more drives than there are.
 void FairShareDispatch::take_back(Group& group, std::size_t from, Instant now) {
     if (group.wanted[from] == 0 || group.have(from) <= group.wanted[from]) return;
     IoScheduler& giver = *group.schedulers[from].scheduler;

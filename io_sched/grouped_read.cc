@@ -176,8 +176,9 @@ IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive, Instant now
     return &static_cast<IoRequest&>(queue.planned.front());
 }
 
-// Those of the first level, with as many of later ones as have waited for too long, but no more
-// than a batch or than there are of the first. REQUIRES: none is planned.
+// The requests of the first level, and those of later levels that have waited for too long: of
+// these at most kBatch, or as many as the first level has if these are more. REQUIRES: none is
+// planned.
 std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const {
     std::vector<IoRequest*> requests;
     std::vector<IoRequest*> overdue;

@@ -43,7 +43,8 @@ struct TapeSettings {
     Duration grouped_write_max_wait = 30min;
 
     FairShareOptions fair_share() const;
-    // Limits are wanted for this technology if there are any for others.
+    // Whether there are limits for other technologies and none for this one: then these are
+    // missing.
     bool lacks_limits_for(Technology technology) const;
     friend bool operator==(const TapeSettings&, const TapeSettings&) = default;
 };

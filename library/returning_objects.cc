@@ -139,6 +139,7 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::Attempt::begin() {
     const auto locked = co_await lock(&held);
     if (!locked) co_return std::unexpected(locked.error());
     const auto dropped = co_await drop_parts();
+    // kInvalid: the object is not released, which begin_bringing_back() finds, too.
     if (!dropped && dropped.error().code != Errc::kInvalid) {
         co_return std::unexpected(dropped.error());
     }

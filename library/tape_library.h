@@ -206,6 +206,8 @@ private:
                                                   StagedObjects::Limits limits);
     Task<void> write_batch(Pool* pool, std::vector<CopyBatch::Item> items,
                            std::uint64_t free_bytes);
+    // A batch could not be written to these cartridges: the pool pauses.
+    void note_write_failed(Pool& pool, const std::vector<io_sched::IoPart>& where);
     Task<void> put_back(const std::vector<CopyBatch::Item>* items,
                         std::optional<store::Fid> given_up);
     // The free space on the cartridges of a pool, and on blank ones that it may get.

@@ -34,6 +34,18 @@ constexpr Duration kInUse = 30s;
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
 
+void tell_migrated(core::EventSink& events, std::string_view pool,
+                   const CopyJoin::Recorded& outcome, const Result<void>& written, Duration took) {
+    const std::string result = written ? "done" : describe(written.error());
+    core::emit(events, written ? core::Level::kInfo : core::Level::kWarn, "library.migrated",
+               {{"pool", pool},
+                {"result", std::string_view(result)},
+                {"copies", outcome.copies},
+                {"dead", outcome.dead},
+                {"bytes", outcome.bytes},
+                {"seconds", in_seconds(took)}});
+}
+
 }  // namespace
 
 struct TapeLibrary::WaitingBatch {
@@ -301,18 +313,7 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     pool->figures->copied_bytes.add(outcome.bytes);
     pool->figures->failures.add(not_copied + (too_large ? 1 : 0));
     if (outcome.copies > 0) pool->failures = 0;
-    if (!written && !stopping_) {
-        pool->figures->failures.add(1);
-        // If there are several blank cartridges, the next batch uses another one.
-        for (const io_sched::IoPart& each : request.where()) {
-            const auto used = static_cast<CartridgeId>(each.medium);
-            const Cartridge* const blank = shelf_->find(used);
-            if (blank != nullptr && blank->state == CartridgeState::kBlank) shelf_->withdraw(used);
-        }
-        ++pool->failures;
-        ++pool->failures_ever;
-        pool->not_before = after(parts_.reactor.now(), kAfterFailure);
-    }
+    if (!written && !stopping_) note_write_failed(*pool, request.where());
     const bool did_nothing = outcome.copies == 0 && outcome.dead == 0;
     if (written && did_nothing && !tape_ended) {
         pool->not_before = after(parts_.reactor.now(), kAfterNothing);
@@ -324,14 +325,21 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     }
     const bool says_nothing = did_nothing && (written || stopping_);
     if (says_nothing) co_return;
-    const std::string result = written ? "done" : describe(written.error());
-    core::emit(parts_.events, written ? core::Level::kInfo : core::Level::kWarn, "library.migrated",
-               {{"pool", std::string_view(pool->options.name)},
-                {"result", std::string_view(result)},
-                {"copies", outcome.copies},
-                {"dead", outcome.dead},
-                {"bytes", outcome.bytes},
-                {"seconds", in_seconds(parts_.reactor.now() - began_at)}});
+    tell_migrated(parts_.events, pool->options.name, outcome, written,
+                  parts_.reactor.now() - began_at);
+}
+
+void TapeLibrary::note_write_failed(Pool& pool, const std::vector<io_sched::IoPart>& where) {
+    pool.figures->failures.add(1);
+    // If there are several blank cartridges, the next batch uses another one.
+    for (const io_sched::IoPart& each : where) {
+        const auto used = static_cast<CartridgeId>(each.medium);
+        const Cartridge* const blank = shelf_->find(used);
+        if (blank != nullptr && blank->state == CartridgeState::kBlank) shelf_->withdraw(used);
+    }
+    ++pool.failures;
+    ++pool.failures_ever;
+    pool.not_before = after(parts_.reactor.now(), kAfterFailure);
 }
 
 Task<void> TapeLibrary::put_back(const std::vector<CopyBatch::Item>* items,

@@ -104,6 +104,10 @@ PoolQuota::~PoolQuota() {
     }
 }
 
+std::size_t PoolQuota::bucket_of(std::string_view owner) {
+    return core::crc32c(std::as_bytes(std::span(owner))) % kBucketCount;
+}
+
 PoolQuota::Entry* PoolQuota::find(Entry* first, std::string_view owner) {
     Entry* entry = first;
     while (entry != nullptr && entry->owner != owner) entry = entry->next;
@@ -111,7 +115,7 @@ PoolQuota::Entry* PoolQuota::find(Entry* first, std::string_view owner) {
 }
 
 QuotaAccount& PoolQuota::account_of(std::string_view owner) {
-    auto& bucket = buckets_[core::crc32c(std::as_bytes(std::span(owner))) % kBucketCount];
+    auto& bucket = buckets_[bucket_of(owner)];
     Entry* first = bucket.load(std::memory_order_acquire);
     if (Entry* const known = find(first, owner)) return known->account;
     auto made = std::make_unique<Entry>(owner);
@@ -123,6 +127,12 @@ QuotaAccount& PoolQuota::account_of(std::string_view owner) {
         }
         if (Entry* const known = find(first, owner)) return known->account;
     }
+}
+
+const QuotaAccount& PoolQuota::look_at(std::string_view owner) const {
+    const Entry* const known =
+        find(buckets_[bucket_of(owner)].load(std::memory_order_acquire), owner);
+    return known == nullptr ? unused_ : known->account;
 }
 
 std::vector<PoolQuota::Owner> PoolQuota::owners() const {

@@ -104,6 +104,9 @@ public:
     // The account of an owner; never moves. An account is kept when its owner has nothing left, so
     // there is one for each owner since the start and for each one with a limit.
     QuotaAccount& account_of(std::string_view owner);
+    // Likewise, for who only asks, and makes no account: a client may ask in any name. All owners
+    // without an account share one, which has no use and no limit.
+    const QuotaAccount& look_at(std::string_view owner) const;
 
     struct Owner {
         std::string_view name;
@@ -122,9 +125,11 @@ private:
     };
     static constexpr std::size_t kBucketCount = 256;
 
+    static std::size_t bucket_of(std::string_view owner);
     static Entry* find(Entry* first, std::string_view owner);
 
     QuotaAccount whole_;
+    const QuotaAccount unused_{};  // Of all owners without an account.
     std::array<std::atomic<Entry*>, kBucketCount> buckets_{};
 };
 

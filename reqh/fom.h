@@ -158,7 +158,7 @@ public:
     void set_reported_waiting() { reported_waiting_ = true; }
     bool reported_hung() const { return reported_hung_; }
     void set_reported_hung() { reported_hung_ = true; }
-    // Parked: it waits for a name or a lock, and does not count as running meanwhile.
+    // Parked: it waits for another fop or for tape, and does not count as running meanwhile.
     bool parked() const { return parked_; }
     void set_parked(bool parked) { parked_ = parked; }
 

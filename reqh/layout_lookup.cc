@@ -16,7 +16,7 @@ Granted<> LayoutLookup::check_quota(objects::PoolOwner whose, objects::Amount wa
     const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(whose.pool);
     ENSURE(pool != nullptr);
     RefusalWords::FullAccount full{
-        .owner = whose.owner, .pool = pool->name, .account = &pool->quota->account_of(whose.owner)};
+        .owner = whose.owner, .pool = pool->name, .account = &pool->quota->look_at(whose.owner)};
     const Verdict of_owner = full.account->check(wanted);
     if (of_owner != Verdict::kTaken) {
         full.lacks_objects = of_owner == Verdict::kTooManyObjects;

@@ -45,8 +45,10 @@ struct Wait {
     bool is_for_client() const {
         return what == WaitsFor::kClientSends || what == WaitsFor::kClientTakes;
     }
-    // Whether the fop waits for a name or a lock, which another fop holds.
-    bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
+    // Whether the fop waits for another one, which holds a name or a lock, or is the same request.
+    bool is_for_other_fop() const {
+        return what == WaitsFor::kName || what == WaitsFor::kLock || what == WaitsFor::kSameRequest;
+    }
     // Whether the fop waits for tape drives. Such a wait has no usual length.
     bool is_for_tape() const { return what == WaitsFor::kTape; }
 };

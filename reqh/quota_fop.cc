@@ -48,7 +48,7 @@ void add_own(const objects::LayoutPool& pool, std::string_view owner,
     accounts.push_back({.sort_key = sort_key_of(pool, owner),
                         .pool = &pool,
                         .owner = owner,
-                        .account = &pool.quota->account_of(owner)});
+                        .account = &pool.quota->look_at(owner)});
 }
 
 fop::QuotaEntry quota_entry_of(const Account& each) {

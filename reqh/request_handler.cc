@@ -107,10 +107,12 @@ bool RequestHandler::has_share(Fom& fom) {
     const fabric::Caller& caller = fom.fop().caller();
     Shares::Client& client = shares_.client_of(caller.share, caller.client);
     fom.set_share(&client);
-    // Control fops must always proceed, so that the node's state can be queried. A fop that does
-    // not wait for its client returns its buffer soon.
+    // Control fops proceed whatever clients hold, so that the node's state can be queried. A fop
+    // that does not wait for its client returns its buffer soon. But all of these may wait for
+    // other fops, as those do that are parked.
     const bool is_short = fom.attributes.lane != lrs::Lane::kData || !fom.waits_for_client();
-    if (is_short || shares_.may_take(client, buffers_.total_count())) {
+    const bool needs_share = !is_short || shares_.has_parked(client);
+    if (!needs_share || shares_.may_take(client, buffers_.total_count())) {
         shares_.take(client);
         return true;
     }
@@ -193,6 +195,7 @@ void RequestHandler::park() {
         if (fom.parked()) return;
         fom.set_parked(true);
         ++parked_count_;
+        if (fom.share() != nullptr) shares_.begin_parked(*fom.share());
         admission_.leave(fom.attributes.size_bytes);
     });
     if (parked_count_ > 0) reactor_.arm(park_timer_, after(now, kParkAfter));
@@ -203,6 +206,7 @@ void RequestHandler::unpark(Fom& fom) {
     if (!fom.parked()) return;
     fom.set_parked(false);
     --parked_count_;
+    if (fom.share() != nullptr) shares_.end_parked(*fom.share());
     admission_.come_back(fom.attributes.size_bytes);
 }
 

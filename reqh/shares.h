@@ -25,6 +25,10 @@ namespace fopd::reqh {
 // not slow leave an eighth of the buffers to fops that do not wait for a client; these take buffers
 // without a share: however many clients stop at the same moment, such fops proceed.
 //
+// A fop that is parked, because it waits for another fop, keeps its buffer as long as one that
+// waits for its client: the client counts as slow, and while a principal has such fops, all of its
+// fops need a share.
+//
 // Pure. Fops of one client are served in the order of arrival, and clients take turns.
 class Shares {
 public:
@@ -35,6 +39,7 @@ private:
     struct Principal {
         std::uint64_t held = 0;
         std::uint64_t clients = 0;
+        std::uint64_t parked = 0;  // Its parked fops.
     };
     class TurnPlace : public core::ListNode {};
 
@@ -61,7 +66,7 @@ public:
         friend Shares;
         std::uint64_t held_ = 0;
         std::uint64_t late_count_ = 0;
-        std::uint64_t slow_count_ = 0;  // The number of its fops that wait for the client.
+        std::uint64_t slow_count_ = 0;  // Its fops that wait for the client, or are parked.
         core::IntrusiveList<Place> waiting_;
         std::map<std::string, Principal, std::less<>>::iterator principal_;
         const ClientId* id_ = nullptr;
@@ -119,6 +124,18 @@ public:
         ENSURE(client.slow_count_ > 0);
         if (--client.slow_count_ == 0) slow_held_ -= client.held_;
     }
+    // Likewise when one of the client's fops is parked, or no longer is. The fop holds a buffer.
+    void begin_parked(Client& client) {
+        ++client.principal_->second.parked;
+        begin_slow(client);
+    }
+    void end_parked(Client& client) {
+        ENSURE(client.principal_->second.parked > 0);
+        --client.principal_->second.parked;
+        end_slow(client);
+    }
+    // Whether fops of the client need a share although they do not wait for it.
+    bool has_parked(const Client& client) const { return client.principal_->second.parked > 0; }
 
     // The fop waits until next() returns it, or until leave().
     void wait(Client& client, Place& place) {
@@ -134,12 +151,10 @@ public:
     // Removes and returns a waiting fop whose client may hold another buffer; the caller must
     // take(). Null: there is none.
     Place* next(std::uint64_t total) {
-        Client* chosen = nullptr;
-        turns_.for_each([&](TurnPlace& place) {
-            auto& client = static_cast<Client&>(place);
-            if (chosen == nullptr && has_share(client, total)) chosen = &client;
+        TurnPlace* const chosen = turns_.find([this, total](TurnPlace& place) {
+            return has_share(static_cast<Client&>(place), total);
         });
-        return chosen == nullptr ? nullptr : pop(*chosen);
+        return chosen == nullptr ? nullptr : pop(static_cast<Client&>(*chosen));
     }
     // Like pop(), for the next client in any case.
     Place* pop_any() {
@@ -148,10 +163,9 @@ public:
     bool anybody_waits() const { return !turns_.empty(); }
     // Whether other clients wait for buffers.
     bool others_wait(const Client& client) const {
-        bool others = false;
-        turns_.for_each(
-            [&](TurnPlace& place) { others |= &static_cast<Client&>(place) != &client; });
-        return others;
+        const TurnPlace* const other = turns_.find(
+            [&client](TurnPlace& place) { return &static_cast<Client&>(place) != &client; });
+        return other != nullptr;
     }
 
 private:

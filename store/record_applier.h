@@ -39,8 +39,8 @@ public:
     // log is replayed: the blocks in use are counted after that.
     void set_space(Allocator* space) { space_ = space; }
 
-    // Adds to `effects`. An error left the map as it was, and kCorrupt means a record that no
-    // program of this version writes.
+    // Adds to `effects`. After an error the map is as it was. kCorrupt: no program of this version
+    // writes such a record.
     Result<void> apply(const Record& record, RecordEffects& effects);
 
 private:

@@ -64,6 +64,7 @@ Result<std::optional<CheckFinding>> SharedBlocks::judge(DiskRange range,
                                                         const VolumeView& volume) const {
     std::uint64_t shared = 0;
     std::optional<CheckFinding> finding;
+    // An extent that has a block begins at most so many blocks before it.
     const std::uint64_t reach = kExtentBlocksMax - 1;
     for (std::uint64_t block = range.block; block < range.block + range.count; ++block) {
         const SeenExtent* first = nullptr;

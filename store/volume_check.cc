@@ -489,6 +489,8 @@ Task<Result<void>> VolumeCheck::judge_unowned() {
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
     }
+    // A block without an owner may be one that was allocated before the walk and gets its record
+    // soon, as long as there are such blocks.
     const Instant end = after(volume_.reactor().now(), options_.patience);
     for (;;) {
         owners_.drop_owned();

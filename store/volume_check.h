@@ -142,7 +142,8 @@ private:
     SharedBlocks shared_;
     ClaimCheck claim_check_;
     CopyCheck copy_check_;
-    // Blocks allocated before the second walk without a record yet.
+    // How many blocks were allocated before the second walk, and have no record yet. Which blocks
+    // these are is not known.
     std::uint64_t promised_before_ = 0;
 
     // Seen in this turn.

@@ -28,11 +28,13 @@ public:
     static Result<std::unique_ptr<SgPort>> open(const ScsiNode& node);
 
     Result<ScsiReply> execute(const ScsiCommand& command) override;
-    // Has the tape's file of the driver st open, which only one may have.
+    // Opens the tape's file of the driver st until release(): the kernel lets only one program open
+    // it at a time.
     Result<void> hold() override;
     void release() override { tape_ = {}; }
 
-    // Other processes that do the same are refused. kBusy: one has done it.
+    // Locks the device as long as this port exists, against other processes that call this.
+    // kBusy: one of them has the lock.
     Result<void> lock();
 
 private:

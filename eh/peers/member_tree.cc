@@ -190,6 +190,7 @@ void Member::acknowledge_start() {
 
 void Member::on_start_ack(std::size_t position, const Message& message, const StartAck& ack) {
     if (last_start_.view != view_number() || last_start_.round != message.round) return;
+    // It speaks of its sender only, not of the members below it: the root has asked for it.
     if (ack.is_alone) {
         if (duty_) duty_->has_start.insert(static_cast<std::uint32_t>(position));
         return;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "reference" / "api.md"
-SOURCES = [ROOT / "daemon" / f"admin_{name}.cc" for name in ("api", "epochs", "fops", "io_sched", "lrs", "reply", "tape")]
+SOURCES = [ROOT / "daemon" / f"admin_{name}.cc" for name in ("api", "backup", "epochs", "fops", "io_sched", "lrs", "reply", "tape")]
 
 STATUSES = {"kBadRequest": 400, "kNotFound": 404, "kConflict": 409, "kUnprocessable": 422, "kUnavailable": 503,
             "not_valid": 422, "not_found": 404}

@@ -232,6 +232,33 @@ TEST_CASE("reqh quota: an administrator sees everybody, others themselves", "[re
     CHECK(stage.call(ask).answer->payload.empty());
 }
 
+TEST_CASE("reqh quota: whoever asks in a name that has nothing leaves no account behind",
+          "[reqh]") {
+    StoreStage stage;
+    const auto has_account = [&stage](const char* owner) {
+        return &stage.quota().look_at(owner) != &stage.quota().look_at("nobody");
+    };
+    // Clients without a key may each claim another name.
+    FopSpec ask{.type = type_of("quota"),
+                .body = fop::Quota{},
+                .pool = "fast",
+                .rights = fop::kRead,
+                .principal = "mallory",
+                .kind = fop::AuthKind::kNone};
+
+    FakeFop& shown = stage.call(ask);
+    const auto own = fop::read_quotas(shown.answer->payload);
+    REQUIRE(own.has_value());
+    REQUIRE(own->size() == 1);
+    CHECK(own->front() == fop::QuotaEntry{.pool = "fast", .owner = "mallory"});
+    ask.body = fop::Quota{.wanted_bytes = objects::kBlock};
+    CHECK(stage.call(ask).status() == fop::Status::kDone);
+    CHECK_FALSE(has_account("mallory"));
+
+    stage.create("one");
+    CHECK(has_account("alice"));
+}
+
 TEST_CASE("reqh quota: whether bytes would fit is compared with what counts for the caller",
           "[reqh]") {
     StoreStage stage({.quota_blocks = 100,

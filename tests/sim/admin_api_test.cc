@@ -113,6 +113,35 @@ TEST_CASE("sim admin: status does not wait for a locality, sessions and traces d
     CHECK(locality_states(stage) == json({"turning", "turning"}));
 }
 
+TEST_CASE("sim admin: requests do not pile up before a locality that does not answer", "[sim]") {
+    constexpr std::size_t kMore = 10;
+    AdminStage stage(20, {.nodes = 1, .localities = 2, .watchdog = 100s});
+    stage.wait_ready();
+    stage.stall(1, 8s);
+    std::vector<AdminStage::Asked> waiting;
+    std::size_t refused = 0;
+    for (std::size_t i = 0; i < daemon::AdminApi::kCallsOfVerbMax + kMore; ++i) {
+        auto asked = stage.ask("/v1/sessions");
+        stage.run_for(1ms);
+        if (!AdminStage::answered(asked)) {
+            waiting.push_back(std::move(asked));
+            continue;
+        }
+        CHECK(AdminStage::refusal(AdminStage::take(std::move(asked))) ==
+              "503 too many of these requests wait for the node; try again later");
+        ++refused;
+    }
+    CHECK(refused == kMore);
+    // Others are not kept from asking.
+    CHECK(stage.answer("/v1/status").status == 200);
+
+    stage.run_for(10s);
+    for (AdminStage::Asked& each : waiting) {
+        CHECK(AdminStage::take(std::move(each)).status == 200);
+    }
+    CHECK(stage.answer("/v1/sessions").status == 200);
+}
+
 TEST_CASE("sim admin: sessions are listed with the locality that serves them", "[sim]") {
     AdminStage stage(3, {.nodes = 1, .localities = 2, .clients = 4, .lines = 1});
     stage.wait_ready();
@@ -311,6 +340,27 @@ TEST_CASE("sim admin: a backup is read in parts until the next one or its end", 
     CHECK(stage.answer("/v1/store/backup-end", {{"backup", "2"}}).status == 200);
     CHECK(part("2", 0).status == 404);
     CHECK(stage.refused("/v1/store/backup-end") == "400 the parameter backup must be a number");
+}
+
+TEST_CASE("sim admin: a backup whose client has gone away does not stay", "[sim]") {
+    const TempDir directory;
+    AdminStage stage(19, {.nodes = 1, .disks = 1}, "", directory.path());
+    stage.wait_ready();
+    REQUIRE(stage.answer("/v1/store/backup").json["backup"] == 1);
+    const auto status_of_part = [&stage] {
+        auto asked = stage.ask("/v1/store/backup-part", {{"backup", "1"}, {"at", "0"}});
+        stage.run_for(1ms);
+        REQUIRE(AdminStage::answered(asked));
+        return asked.get().status;
+    };
+
+    // A slow client is one that comes back.
+    for (int i = 0; i < 3; ++i) {
+        stage.run_for(9min);
+        CHECK(status_of_part() == 200);
+    }
+    stage.run_for(11min);
+    CHECK(status_of_part() == 404);
 }
 
 TEST_CASE("sim admin: a backup that cannot be written fails", "[sim]") {
