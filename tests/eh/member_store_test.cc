@@ -109,7 +109,8 @@ TEST_CASE("eh member: a member that was found and has ended holds a daemon up fo
 
 TEST_CASE("eh member: one that believed a lie passes the view of the store on as it is", "[eh]") {
     const MemberOptions options = in_a_chain();
-    const Instant silent = kNow + options.root_silent;
+    // The invented member is before it, and would be the first to replace the root.
+    const Instant silent = kNow + options.root_silent + options.grace / 2;
     Member member = seated(options, kOther, lie_of_four());
     member.on_time(silent);
     REQUIRE(Seen(member).find<ReadStore>() != nullptr);

@@ -224,7 +224,7 @@ MEASUREMENTS = {
     **{text: Elsewhere("tests/bench/programs_test.py", text) for text in IN_BENCH},
     "FOPD_SWARM_SEEDS=5000 build/release/bin/test_eh '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
     "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
-    "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'":
+    "build/release/bin/test_eh '[.exploration]'":
         Elsewhere("scripts/test", "build/release/bin/test_eh '[.exploration]'"),
     **dict.fromkeys([
         "build/release/bin/bench_fabric --ofi",
