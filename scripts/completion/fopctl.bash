@@ -247,7 +247,7 @@ _fopctl() {
         "key create:name") ;;
         "lrs rule del:name" | "lrs rule change:rule") _fopctl_offer _fopctl_rules ;;
         *:name | *:old | *:prefix) _fopctl_values OBJECT ;;
-        "io-sched set:words" | "lrs set:words")
+        "io-sched set:setting" | "lrs set:words")
             if [[ ${verb[0]} == lrs ]]; then
                 [[ $first != *=* ]] || first="="
                 _fopctl_offer _fopctl_lrs_words "$first"

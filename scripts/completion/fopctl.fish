@@ -201,7 +201,7 @@ function __fopctl
             __fopctl_names (__fopctl_rules)
         case '*:name' '*:old' '*:prefix'
             __fopctl_names (__fopctl_objects $current)
-        case 'io-sched set:words'
+        case 'io-sched set:setting'
             __fopctl_io_sched_keys
         case 'lrs set:words'
             string match --quiet -- '*=*' $first; and set first =

@@ -192,7 +192,7 @@ _fopctl() {
         "key create:name") ;;
         "lrs rule del:name" | "lrs rule change:rule") _fopctl_offer _fopctl_rules ;;
         *:name | *:old | *:prefix) _fopctl_values OBJECT ;;
-        "io-sched set:words") _fopctl_offer_keys _fopctl_io_sched_keys ;;
+        "io-sched set:setting") _fopctl_offer_keys _fopctl_io_sched_keys ;;
         "lrs set:words")
             [[ $first != *=* ]] || first="="
             _fopctl_offer_lrs_words "$first"

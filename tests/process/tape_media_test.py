@@ -8,6 +8,8 @@ from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_un
 from storage_process import MIB, NOT_FOUND, REFUSED, content
 from tape_process import COLD, TapeTestCase
 
+TRY_LATER = 75
+
 
 class TapeMediaTest(TapeTestCase):
     def test_the_admin_socket_lists_the_same_media(self):
