@@ -47,7 +47,7 @@ constexpr ExplorationBudget kLong[] = {
     {.name = "a message twice and two roots", .calls = 1, .jumps = 2, .doubles = 1},
     {.name = "a message that overtakes, and two roots", .calls = 1, .jumps = 2, .overtakes = 1},
     {.name = "a crash, a return and a leave", .calls = 1, .jumps = 1, .crashes = 1, .leaves = 1},
-    {.name = "a crash, a return and two roots", .calls = 1, .jumps = 3, .crashes = 1},
+    {.name = "a crash, a return and two roots", .calls = 1, .jumps = 2, .crashes = 1},
 };
 // Each world once with a root of two children, and once as a chain, in which one member relays.
 constexpr std::uint32_t kFanouts[] = {2, 1};
