@@ -53,9 +53,9 @@ bool has_control(std::string_view text) {
 }
 
 void append_json_escape(std::string& out, char32_t code_point) {
-    constexpr std::string_view kHexDigits = "0123456789abcdef";
+    constexpr std::string_view kDigits = "0123456789abcdef";
     out += "\\u";
-    for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kHexDigits[code_point >> shift & 0xfU];
+    for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kDigits[code_point >> shift & 0xfU];
 }
 
 std::size_t count_characters(std::string_view text) {

@@ -17,11 +17,17 @@ BAD_DATA = 74
 
 class HealthTest(StorageTestCase):
     def health(self, exit_code):
-        """The line for people, after both forms were compared."""
-        done = run_program(FOPCTL, "--json", "health", env=self.environment)
-        self.assertEqual(done.returncode, exit_code, f"{done.stdout}{done.stderr}")
-        health = json.loads(done.stdout)
-        page = run_program(FOPCTL, "health", env=self.environment)
+        """The line for people, after both forms were compared; what they say may change between the two."""
+        def asked():
+            done = run_program(FOPCTL, "--json", "health", env=self.environment)
+            self.assertEqual(done.returncode, exit_code, f"{done.stdout}{done.stderr}")
+            return json.loads(done.stdout)
+
+        def both():
+            before = asked()
+            page = run_program(FOPCTL, "health", env=self.environment)
+            return (before, page) if asked()["text"] == before["text"] else None
+        health, page = wait_until(both, "health says the same for a moment")
         self.assertEqual((page.returncode, page.stderr), (exit_code, ""))
         self.assertEqual(page.stdout, f"{health['state'].upper()}: {health['text']}\n")
         self.wait_metrics()
