@@ -80,13 +80,13 @@ Task<NodeReload::Outcome> NodeReload::run() {
 }
 
 NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
-    using DeviceList = std::vector<devices::DeviceSettings>;
+    using Devices = std::vector<devices::DeviceSettings>;
     Configuration& configuration = parts_.world.configuration;
-    plan->before = configuration.current()->get<DeviceList>();
+    plan->before = configuration.current()->get<Devices>();
     AccessPtr access;
     bool needs_restart = false;
     auto reloaded = configuration.reload([&, this](const config::Snapshot& next) {
-        plan->wanted = next.get<DeviceList>();
+        plan->wanted = next.get<Devices>();
         auto conflicts = check(next, &access);
         needs_restart = conflicts.need_restart && !conflicts.problems.empty();
         return std::move(conflicts.problems);

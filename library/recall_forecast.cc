@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "store/tape/block_reader.h"
@@ -70,8 +71,8 @@ std::vector<RecallForecast::Group> RecallForecast::groups() const {
         groups[at->second].push_back(i);
     }
     for (Group& each : groups) {
-        std::ranges::stable_sort(each, {}, [this](std::size_t i) {
-            return std::pair(-int{waits_[i].priority}, waits_[i].offset);
+        std::ranges::sort(each, {}, [this](std::size_t i) {
+            return std::tuple(-int{waits_[i].priority}, waits_[i].offset, i);
         });
     }
     return groups;

@@ -1,6 +1,7 @@
 #include "library/settings.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "devices/label.h"
@@ -77,8 +78,8 @@ void check_drive_paths(const LibrarySettings& library, config::Complaints& compl
                        "write kind: scsi, or leave it out");
     }
     for (std::size_t i = 0; i < paths.size(); ++i) {
-        const bool is_twice = paths[i] == library.path ||
-                              std::ranges::count(paths.begin(), paths.begin() + i, paths[i]) > 0;
+        const bool is_twice =
+            paths[i] == library.path || std::ranges::count(std::span(paths).first(i), paths[i]) > 0;
         if (!is_twice) continue;
         complaints.add("drive_paths[" + std::to_string(i) + "]",
                        "device " + paths[i] + " is listed twice", "write each device once");

@@ -9,8 +9,6 @@ namespace fopd::store {
 
 namespace {
 
-using Found = LayeredIndex::Found;
-
 constexpr auto kNumberMax = std::numeric_limits<std::uint64_t>::max();
 
 VsnText vsn_of(char each) {
@@ -29,7 +27,7 @@ Result<bool> Copies::any() {
     const auto to = Key::last_of(KeyKind::kCopy);
     const auto found = index_.past_erased(index_.at_or_after({.from = from, .to = to}));
     if (!found) return std::unexpected(found.error());
-    any_ = *found == Found::kEntry;
+    any_ = *found == LayeredIndex::Found::kEntry;
     return *any_;
 }
 
@@ -74,7 +72,8 @@ Result<void> Copies::search(Fid fid, const Object* dead_for) {
     const auto from = Key::copy(fid, 0, vsn_of('\0'));
     const auto to = Key::copy(fid, kNumberMax, vsn_of('\xff'));
     auto found = index_.past_erased(index_.at_or_after({.from = from, .to = to}));
-    for (; found && *found == Found::kEntry; found = index_.past_erased(index_.next())) {
+    for (; found && *found == LayeredIndex::Found::kEntry;
+         found = index_.past_erased(index_.next())) {
         const auto copy = read_copy(index_.entry().key, index_.entry().value);
         if (!copy) return std::unexpected(copy.error());
         if (dead_for != nullptr && is_of_content(*copy, *dead_for)) continue;
@@ -169,7 +168,7 @@ Result<std::vector<Copy>> Copies::on(const VsnText& vsn, CopyPosition from, std:
         vsn, {.file = std::numeric_limits<std::uint32_t>::max(), .member = kTapeNumberEnd - 1});
     std::vector<PositionOwner> owners;
     auto found = index_.past_erased(index_.at_or_after({.from = first, .to = last}));
-    for (; found && *found == Found::kEntry && owners.size() < count_max;
+    for (; found && *found == LayeredIndex::Found::kEntry && owners.size() < count_max;
          found = index_.past_erased(index_.next())) {
         const auto owner = read_position(index_.entry().key, index_.entry().value);
         if (!owner) return std::unexpected(owner.error());
