@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "eh/peers/member.h"
@@ -42,8 +43,8 @@ public:
     // Whether on_step() would find nothing wrong and note nothing new.
     bool has_seen(std::size_t member, const eh::peers::Member& state) const;
 
-    // Notes a failure that belongs to no law.
-    void fail(const std::string& how) { watch_.require(false, "world", how); }
+    // Notes a broken law that the world has seen itself.
+    void fail(std::string_view law, const std::string& how) { watch_.require(false, law, how); }
     // The first law that was broken, and how; empty: none.
     const std::string& broken() const { return watch_.broken(); }
     const std::vector<eh::ViewHandle>& history() const { return watch_.views(); }

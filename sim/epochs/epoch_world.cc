@@ -24,6 +24,12 @@ std::size_t index_of(const std::string& address) {
     return address.size() < 2 ? SIZE_MAX : std::strtoull(address.c_str() + 1, nullptr, 10);
 }
 
+// A member that hears no beat in time asks for one.
+bool keeps_alive(const eh::peers::Body& body) {
+    return std::holds_alternative<eh::peers::Beat>(body) ||
+           std::holds_alternative<eh::peers::Ask>(body);
+}
+
 }  // namespace
 
 EpochWorld::EpochWorld(const EpochWorldOptions& options)
@@ -41,8 +47,10 @@ void EpochWorld::start(std::size_t index) {
     Process& process = processes_[index];
     if (process.member) return;
     ++process.life;
+    expect_messages(now_);
     process.member.emplace(member_options_, peer_of(index), process.durable, now_);
     process.current = 0;
+    process.is_calling = false;
     process.armed_at = kNever;
     process.paused_until = {};
     process.busy_until = {};
@@ -90,6 +98,10 @@ bool EpochWorld::run_until_true(Instant end, const std::function<bool()>& condit
 
 void EpochWorld::after_step(std::size_t index) {
     Process& process = processes_[index];
+    if (process.member) {
+        const std::pair place(process.member->standing(), process.member->view_number());
+        if (std::exchange(process.place, place) != place) expect_messages(now_);
+    }
     while (process.member) {
         auto effects = process.member->take_effects();
         if (effects.empty()) break;
@@ -107,7 +119,8 @@ void EpochWorld::after_step(std::size_t index) {
         woken.armed_at = kNever;
         woken.member->on_time(now_);
         woken.idle_turns = woken.member->next_deadline() <= now_ ? woken.idle_turns + 1 : 0;
-        if (woken.idle_turns > 20) laws_.fail(EpochLaws::name_of(index) + " turns without end");
+        if (woken.idle_turns > 20)
+            laws_.fail("world", EpochLaws::name_of(index) + " turns without end");
     });
 }
 
@@ -133,6 +146,18 @@ void EpochWorld::execute(std::size_t index, Effect effect) {
     }
 }
 
+// Law I10. Messages that are lost are sent again, and members that hear too few beats talk about
+// it.
+void EpochWorld::check_silence(std::size_t index, const char* does) {
+    if (!options_.checks_laws || options_.lost_ppm > 0) return;
+    const Duration afterwards = member_options_.root_silent + 2 * member_options_.grace +
+                                4 * (options_.hop + options_.jitter);
+    if (now_ <= eventful_until_ + afterwards) return;
+    const bool is_quiet = std::ranges::all_of(
+        processes_, [](const Process& process) { return process.member && !process.is_calling; });
+    if (is_quiet) laws_.fail("I10", EpochLaws::name_of(index) + " " + does + " while nobody calls");
+}
+
 std::size_t EpochWorld::count(eh::peers::EventKind kind) const {
     return static_cast<std::size_t>(
         std::ranges::count_if(events_, [&](const Seen& seen) { return seen.event.kind == kind; }));
@@ -152,7 +177,9 @@ void EpochWorld::send(std::size_t index, const eh::peers::Send& sent) {
     const std::size_t to = index_of(sent.to.address);
     if (to >= processes_.size()) return;
     ++messages_;
-    ++kinds_[eh::peers::name_of(sent.message.body)];
+    const char* const kind = eh::peers::name_of(sent.message.body);
+    ++kinds_[kind];
+    if (!keeps_alive(sent.message.body)) check_silence(index, kind);
     Process& process = processes_[index];
     process.busy_until = std::max(process.busy_until, now_) + options_.handling;
     if (random_.chance_ppm(options_.lost_ppm)) return;
@@ -188,6 +215,7 @@ void EpochWorld::deliver(std::size_t from, std::size_t to, Instant when, Message
 }
 
 void EpochWorld::inject(std::size_t to, const Peer& from, Message message) {
+    expect_messages(now_);
     on_process(to, now_, [this, to, from, message = std::move(message)] {
         processes_[to].member->on_message(from, message, now_);
     });
@@ -202,6 +230,7 @@ std::uint64_t EpochWorld::messages(const std::string& kind) const {
 
 void EpochWorld::read_store(std::size_t index) {
     ++reads_;
+    check_silence(index, "reads the store");
     if (now_ < store_broken_until_) {
         on_process(index, now_ + 10 * options_.store_time, [this, index] {
             processes_[index].member->on_view_read(
@@ -220,11 +249,13 @@ eh::Swapped EpochWorld::write(const eh::peers::SwapStore& swap) {
     if (history_.size() != swap.expected || now_ < store_full_until_) return eh::Swapped::kNo;
     history_.push_back(swap.next);
     laws_.on_commit(swap.next);
+    expect_messages(now_);
     return eh::Swapped::kYes;
 }
 
 void EpochWorld::swap_store(std::size_t index, const eh::peers::SwapStore& swap) {
     ++swaps_;
+    check_silence(index, "writes to the store");
     const auto answer_at = [this, index](Instant when, eh::Swapped outcome) {
         on_process(index, when, [this, index, outcome] {
             processes_[index].member->on_view_swapped(outcome, now_);
@@ -255,9 +286,11 @@ Result<void> EpochWorld::call(std::size_t index, eh::EpochNumber current) {
     }
     const auto data = laws_.contribution(index, options_.bytes_max);
     const auto accepted = process.member->next_epoch(current, data, now_);
+    expect_messages(now_);
     if (accepted) {
         laws_.on_call(index, data.size(), now_);
         process.frozen = 0ns;
+        process.is_calling = true;
     }
     after_step(index);
     return accepted;
@@ -280,6 +313,7 @@ void EpochWorld::leave(std::size_t index) {
     Process& process = processes_[index];
     process.wants = false;
     if (!process.member) return;
+    expect_messages(now_);
     laws_.on_leave(index, *process.member);
     process.current = 0;
     process.member->last_epoch(now_);
@@ -293,11 +327,13 @@ void EpochWorld::waive_majority(std::size_t index) {
 
 void EpochWorld::answered(std::size_t index, const eh::peers::Answer& answer) {
     Process& process = processes_[index];
+    expect_messages(now_);
     if (options_.checks_laws) laws_.on_answer(index, *process.member, answer, process.frozen, now_);
     trace_ = core::mix(trace_, static_cast<std::uint64_t>(answer.epoch.value_or(-1)));
     process.answers.push_back(answer.epoch);
     process.answered_at.push_back(now_);
     process.current = answer.epoch.value_or(0);
+    process.is_calling = false;
     if (!process.wants || calls_stop_) return;
     Duration pause = answer.epoch ? process.think : member_options_.rules.timeout / 10;
     if (slow_ppm_ > 0 && random_.chance_ppm(slow_ppm_))
@@ -324,6 +360,7 @@ void EpochWorld::crash(std::size_t index) {
     if (!process.member) return;
     process.member.reset();
     ++process.life;
+    expect_messages(now_);
     laws_.on_crash(index);
 }
 
@@ -332,11 +369,13 @@ void EpochWorld::pause(std::size_t index, Instant until) {
     if (until <= process.paused_until) return;
     process.frozen += until - std::max(now_, process.paused_until);
     process.paused_until = until;
+    expect_messages(until);
 }
 
 void EpochWorld::block(std::size_t from, std::size_t to, Instant until) {
     Instant& end = blocked_[{from, to}];
     end = std::max(end, until);
+    expect_messages(until);
 }
 
 void EpochWorld::draw_faults(Instant until) {

@@ -47,7 +47,8 @@ public:
     void waive_majority(std::size_t member);
     // Participants are slow now and then, and leave and return.
     void be_irregular(std::uint32_t slow_ppm, std::uint32_t leave_ppm);
-    // Everybody stops calling when its present call has ended.
+    // Everybody stops calling when its present call has ended. A law says that only beats travel
+    // soon afterwards.
     void stop_participants() { calls_stop_ = true; }
     // One call, whatever it returns.
     Result<void> call(std::size_t member, eh::EpochNumber current);
@@ -60,9 +61,15 @@ public:
     void forget_incarnation(std::size_t member) { processes_[member].durable = 0; }
     void pause(std::size_t member, Instant until);
     void block(std::size_t from, std::size_t to, Instant until);
-    void break_store(Instant until) { store_broken_until_ = until; }
+    void break_store(Instant until) {
+        store_broken_until_ = until;
+        expect_messages(until);
+    }
     // Until then the store can be read, and writes nothing: it is full.
-    void fill_store(Instant until) { store_full_until_ = until; }
+    void fill_store(Instant until) {
+        store_full_until_ = until;
+        expect_messages(until);
+    }
     // The store has the first views only, as if somebody had put an old one back; 0: none.
     void lose_views(std::size_t keeps) { history_.resize(keeps); }
     // The store has no view, and nobody takes part in one any more. REQUIRES: the root is down.
@@ -127,6 +134,8 @@ private:
         Instant armed_at = kNever;
         std::uint32_t idle_turns = 0;  // In a row, after which a deadline had passed already.
         bool wants = false;            // Its participant calls.
+        bool is_calling = false;       // A call is not answered yet.
+        std::pair<eh::peers::Standing, eh::ViewNumber> place{};
         Duration think{};
         eh::EpochNumber current = 0;
         std::vector<Result<eh::EpochNumber>> answers;
@@ -139,6 +148,9 @@ private:
     void on_process(std::size_t index, Instant when, std::function<void()> what);
     void after_step(std::size_t index);
     void execute(std::size_t index, eh::peers::Effect effect);
+    // Members may talk about what happens until then.
+    void expect_messages(Instant until) { eventful_until_ = std::max(eventful_until_, until); }
+    void check_silence(std::size_t index, const char* does);
     void send(std::size_t index, const eh::peers::Send& send);
     void deliver(std::size_t from, std::size_t to, Instant when, eh::peers::Message message);
     void read_store(std::size_t index);
@@ -158,6 +170,7 @@ private:
     std::map<std::pair<std::size_t, std::size_t>, Instant> blocked_;
     std::vector<eh::ViewHandle> history_;
     std::map<eh::ViewNumber, std::vector<eh::ViewHandle>> shared_;
+    Instant eventful_until_{};
     Instant store_broken_until_{};
     Instant store_full_until_{};
     std::uint64_t swaps_ = 0;

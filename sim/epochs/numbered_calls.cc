@@ -45,7 +45,7 @@ std::vector<std::byte> NumberedCalls::numbers(std::size_t member, std::size_t by
 void NumberedCalls::on_call(EpochWatch& watch, std::size_t member, const Accepted& call,
                             Instant now) {
     watch.require(!is_pending(member), "I5", names_[member] + " may call twice");
-    calls_[member].push_back(call.bytes);
+    calls_[member].push_back({.bytes = call.bytes});
     pending_[member] = {.number = count(member), .called_at = now, .longest = call.longest};
 }
 
@@ -66,7 +66,10 @@ void NumberedCalls::on_answer(EpochWatch& watch, std::size_t member,
                               const eh::peers::Answer& answer, const Answered& how, Instant now) {
     watch.require(is_pending(member), "I5", names_[member] + " is answered without a call");
     look(watch, member, how.frozen, now);
-    if (answer.epoch && is_pending(member)) check_result(watch, member, answer, how);
+    if (answer.epoch && is_pending(member)) {
+        check_result(watch, member, answer, how);
+        calls_[member][pending_[member].number - 1].epoch = *answer.epoch;
+    }
     pending_[member] = {};
 }
 
@@ -77,7 +80,7 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
     const eh::CommittedView* const of = watch.view(answer.view);
     if (of == nullptr) return;
     const eh::CommittedView& view = *of;
-    watch.require(how.numbers.size() <= calls_[member][pending - 1], "I9", who);
+    watch.require(how.numbers.size() <= calls_[member][pending - 1].bytes, "I9", who);
 
     std::size_t shortest = SIZE_MAX;
     bool sees_all = true;
@@ -100,7 +103,11 @@ void NumberedCalls::check_result(EpochWatch& watch, std::size_t member,
         watch.require(in_roster.has_value(), "I8", whose + " who is no member");
         watch.require(call <= count(i), "I3", whose);
         if (!watch.broken().empty()) return;
-        shortest = std::min(shortest, calls_[i][call - 1]);
+        const Made& made = calls_[i][call - 1];
+        // A root that was replaced may still begin an epoch alone, with a lower number.
+        watch.require(made.epoch == 0 || made.epoch >= *answer.epoch, "I4",
+                      whose + " who has not called since epoch " + std::to_string(made.epoch));
+        shortest = std::min(shortest, made.bytes);
         if (i == member) watch.require(call == pending, "I3", whose + " has another call");
         // The result may contain a call that was answered with an error, but not a call that was in
         // an earlier epoch.

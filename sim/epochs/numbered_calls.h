@@ -69,6 +69,10 @@ private:
         std::uint64_t number = 0;
         auto operator<=>(const Call&) const = default;
     };
+    struct Made {
+        std::size_t bytes = 0;
+        eh::EpochNumber epoch = 0;  // That answered it; 0: none so far, or an error.
+    };
     struct Pending {
         std::uint64_t number = 0;  // Among this member's; 0: no call is pending.
         Instant called_at{};
@@ -79,9 +83,8 @@ private:
                       const Answered& how);
 
     std::vector<std::string> names_;
-    std::vector<Pending> pending_;  // By member.
-    // By member: the bytes of its calls. Call n is at n - 1.
-    std::vector<std::vector<std::size_t>> calls_;
+    std::vector<Pending> pending_;          // By member.
+    std::vector<std::vector<Made>> calls_;  // By member. Call n is at n - 1.
     std::set<Identity> left_;
     std::set<std::pair<Call, Identity>> seen_;  // Contributions, and the members that got them.
     std::uint64_t whole_results_ = 0;

@@ -43,6 +43,12 @@ elseif(MUTANT STREQUAL "duplicates_combined")
         child->report.count = ready.count;
         return;
 ]==])
+elseif(MUTANT STREQUAL "closes_without_end")
+    set(rule [==[    first_at_ = kNever;
+    if (duty_) {
+]==])
+    set(instead [==[    if (duty_) {
+]==])
 elseif(MUTANT STREQUAL "unknown_is_no")
     set(rule [==[    if (outcome == Swapped::kYes) return end_swap(now);
 ]==])
