@@ -130,8 +130,11 @@ Policy::Next Tbf::pop(Instant now) {
     return {.again = instant_at(look_again_at_)};
 }
 
-std::optional<Charge> Tbf::charge_for(TrafficClass& from, const Paces& paces, const Bucket& bucket,
-                                      Ticks now) const {
+// Inlined, so that classes without limits of a cluster pay nothing for those with.
+[[gnu::always_inline]] inline std::optional<Charge> Tbf::charge_for(TrafficClass& from,
+                                                                    const Paces& paces,
+                                                                    const Bucket& bucket,
+                                                                    Ticks now) const {
     const Charge charge = charge_of(paces, from.head());
     if (from.cluster == nullptr) return charge;
     return charge_by_share(charge, bucket, now);
