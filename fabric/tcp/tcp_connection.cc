@@ -510,7 +510,7 @@ bool TcpConnection::complete_done() {
     const std::size_t present = done_.size();
     for (std::size_t i = 0; i < present && !done_.empty(); ++i) {
         if (i >= kCompletionsAtLeast && !machine.work_.may_go_on(place)) break;
-        machine.count_completion();
+        machine.count_call_back();
         TransferOp& op = *done_.front();
         done_.pop_front();
         --in_flight_;

@@ -157,6 +157,7 @@ void TcpMachine::deliver(std::span<const std::byte> message) {
         core::copy_bytes(message, aligned_);
         message = std::span(aligned_).first(message.size());
     }
+    count_call_back();
     messages_.on_message(message);
 }
 

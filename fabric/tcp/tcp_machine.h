@@ -55,12 +55,12 @@ private:
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
         work_.add_cost(begun * kCostOfBeginning + bytes / kCipheredPerParsed);
     }
-    // Counts what the user does in a call back.
-    void count_completion() { work_.add_cost(kCostOfCompletion); }
+    // Counts what the user does with a message, or when an operation completes.
+    void count_call_back() { work_.add_cost(kCostOfCallBack); }
     void count_end() { work_.add_cost(kCostOfEnd); }
     // Counts a system call that sent so many bytes.
     void count_send(std::size_t bytes) {
-        sending_.add_cost(kCostOfWork + bytes / kCopiedPerParsed);
+        sending_.add_cost(kCostOfSend + bytes / kCopiedPerParsed);
     }
     // Counts the frames that were encrypted in one record. Sending the record is counted apart.
     void count_encrypted(std::size_t bytes) {
@@ -83,21 +83,23 @@ private:
         WakeUp() : Timer([](core::Timer&) {}) {}
     };
 
-    // What follows are estimates, which `bench_fabric costs` compares with the machine it runs on.
+    // Measured by `bench_fabric costs`, rounded to powers of two.
     //
     // Parsing one byte costs as much as receiving this many directly into their target, or sending
     // this many.
-    static constexpr std::size_t kCopiedPerParsed = 16;
+    static constexpr std::size_t kCopiedPerParsed = 4;
     // The cost of a connection with work, even if nothing arrives, because of its system calls:
-    // thousands may end at once. Also the cost of a call that sends.
-    static constexpr std::size_t kCostOfWork = 512;
+    // thousands may end at once.
+    static constexpr std::size_t kCostOfWork = 1U << 10;
+    // The cost of a system call that sends, however little.
+    static constexpr std::size_t kCostOfSend = 8U << 10;
     // Decrypting and encrypting cost less for each byte, and more for each record, however small.
-    static constexpr std::size_t kCipheredPerParsed = 4;
-    static constexpr std::size_t kCostOfBeginning = 64;
-    // The user of an operation goes on when it completes; that of a connection gives up all that it
-    // has for the connection when it ends.
-    static constexpr std::size_t kCostOfCompletion = 128;
-    static constexpr std::size_t kCostOfEnd = 4U << 10;
+    static constexpr std::size_t kCipheredPerParsed = 2;
+    static constexpr std::size_t kCostOfBeginning = 512;
+    // The user handles a message, or goes on when an operation completes; when a connection ends,
+    // it gives up all that it has for the connection.
+    static constexpr std::size_t kCostOfCallBack = 1U << 10;
+    static constexpr std::size_t kCostOfEnd = 32U << 10;
     // The most bytes of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 

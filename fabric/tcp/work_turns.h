@@ -18,12 +18,11 @@ class HasWork;
 // A cost is a number of bytes that are parsed, or what takes as long.
 class WorkTurns {
 public:
-    // The most that a turn of the machine may cost. The smallest frames have 32 bytes, and each
-    // costs a call.
-    static constexpr std::size_t kTurnCostMax = 256U << 10;
+    // The most that a turn of the machine may cost: about a millisecond.
+    static constexpr std::size_t kTurnCostMax = 1U << 20;
     // What a principal may cost before the next one that waits is served. What it has cost in
     // excess while others waited counts against its next turns.
-    static constexpr std::size_t kQuantum = 64U << 10;
+    static constexpr std::size_t kQuantum = 256U << 10;
 
     WorkTurns() = default;
     // REQUIRES: all connections are gone.

@@ -233,7 +233,7 @@ TEST_CASE("fabric tcp: what a turn sends is limited, however many connections as
     REQUIRE(server.wait([&] { return gate.count() == 0; }));
     REQUIRE(most > 0);
     // Encrypting a byte takes longer than copying one.
-    REQUIRE(most <= (way.encrypts ? 3U << 19 : 6U << 20));
+    REQUIRE(most <= (way.encrypts ? 2U << 20 : 6U << 20));
 }
 
 TEST_CASE("fabric tcp: connections that end with something left to send take no more turns",

@@ -633,7 +633,7 @@ TEST_CASE("fabric tcp: what peers send at once is delivered in several turns", "
     server.run([&] { is_over = true; });
     REQUIRE(server.wait([&] { return gate.count() == 0; }));
     REQUIRE(most > 0);
-    REQUIRE(most <= 3 * kFrames);
+    REQUIRE(most <= kFrames / 2);
 }
 
 TEST_CASE("fabric tcp: many connections of a principal take no turns from another principal",
