@@ -15,6 +15,10 @@ AdmissionRule rule_of(const RequestHandlerLimits& limits) {
     return {.max_foms = limits.max_foms, .io_wait_goal = limits.io_wait_goal};
 }
 
+Admission::Load load_of(const Fom& fom) {
+    return {.size_bytes = fom.attributes.size_bytes, .lane = fom.attributes.lane};
+}
+
 // The record of the fop's object, if it was loaded.
 const store::Object* known_object(const Fom& fom) {
     return fom.operation() == nullptr ? nullptr : fom.operation()->known_object();
@@ -77,12 +81,14 @@ void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
 
 void RequestHandler::ask() {
     start_those_with_share();
-    const bool has_any = has_room() && !is_held_up();
-    if (!has_room() && !park_timer_.armed()) {
+    const bool data = has_room() && !is_held_up();
+    const bool control = draining_ || admission_.has_control_room();
+    if ((!has_room() || !control) && !park_timer_.armed()) {
         reactor_.arm(park_timer_, after(reactor_.now(), kParkAfter));
     }
-    if (!has_any && !admission_.has_control_room()) return Getter::unlink();
-    requests_.next(*this, has_any ? lrs::Asked::kAny : lrs::Asked::kControl);
+    if (!data && !control) return Getter::unlink();
+    const lrs::Asked of_one_lane = data ? lrs::Asked::kData : lrs::Asked::kControl;
+    requests_.next(*this, data && control ? lrs::Asked::kAny : of_one_lane);
 }
 
 void RequestHandler::on_request(lrs::Request* request) {
@@ -145,7 +151,7 @@ void RequestHandler::start(Fom& fom) {
     fom.start();
     running_.push_back(fom);
     running_count_.add(1);
-    admission_.began(fom.attributes.size_bytes);
+    admission_.began(load_of(fom));
     if (!Timer::armed()) reactor_.arm(*this, after(reactor_.now(), kHungAfter));
     reactor_.spawn(work_, fom.run());
 }
@@ -196,7 +202,7 @@ void RequestHandler::park() {
         fom.set_parked(true);
         ++parked_count_;
         if (fom.share() != nullptr) shares_.begin_parked(*fom.share());
-        admission_.leave(fom.attributes.size_bytes);
+        admission_.leave(load_of(fom));
     });
     if (parked_count_ > 0) reactor_.arm(park_timer_, after(now, kParkAfter));
     ask();
@@ -207,19 +213,19 @@ void RequestHandler::unpark(Fom& fom) {
     fom.set_parked(false);
     --parked_count_;
     if (fom.share() != nullptr) shares_.end_parked(*fom.share());
-    admission_.come_back(fom.attributes.size_bytes);
+    admission_.come_back(load_of(fom));
 }
 
 void RequestHandler::on_client_slow(Fom& fom) {
     unpark(fom);
     if (fom.share() != nullptr) shares_.begin_slow(*fom.share());
-    admission_.leave(fom.attributes.size_bytes);
+    admission_.leave(load_of(fom));
     ask();
 }
 
 void RequestHandler::on_client_back(Fom& fom) {
     if (fom.share() != nullptr) shares_.end_slow(*fom.share());
-    admission_.come_back(fom.attributes.size_bytes);
+    admission_.come_back(load_of(fom));
     ask();
 }
 
@@ -244,7 +250,7 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     unpark(fom);
     fom.RunningPlace::unlink();
     running_count_.set(running_count_.get() - 1);
-    admission_.ended(fom.attributes.size_bytes, fom.io_wait());
+    admission_.ended(load_of(fom), fom.io_wait());
     if (draining_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
             !fom.times().reached(Phase::kExecute) || fom.type().repeat == fop::Repeat::kIdempotent;

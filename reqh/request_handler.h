@@ -121,8 +121,8 @@ private:
     bool has_room() const { return draining_ || admission_.has_room(); }
     void finish(Fom& fom, const fop::Reply& reply);
     void look_for_hung();
-    // While no fom may start, looks for those that have waited for another fop for kParkAfter: they
-    // use neither core nor disk, so others may run beside them.
+    // While no fom of a lane may start, looks for those that have waited for another fop for
+    // kParkAfter: they use neither core nor disk, so others may run beside them.
     void park();
     void unpark(Fom& fom);
     Instant look_at(const Fom& fom) const;
