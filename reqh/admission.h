@@ -51,6 +51,7 @@ public:
         const bool is_below = !rule_.io_wait_goal || weight_ < control_->depth();
         return is_below && running_.get() < rule_.max_foms;
     }
+    std::uint32_t max_foms() const { return rule_.max_foms; }
     // For a fom of the control lane.
     bool has_control_room() const { return control_foms_ < kControlFomsMax; }
     void began(const Load& load) {

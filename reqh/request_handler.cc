@@ -24,6 +24,14 @@ const store::Object* known_object(const Fom& fom) {
     return fom.operation() == nullptr ? nullptr : fom.operation()->known_object();
 }
 
+bool waits_for_silent_disk(const Fom& fom, Instant now) {
+    const auto progress = fom.progress().read();
+    return progress && progress->wait.is_for_disk() &&
+           after(progress->waits_since, kDiskAnswersWithin) <= now;
+}
+
+constexpr fop::Reply kSilentDisk{.status = fop::Status::kTryAgain,
+                                 .words = "the disk of the object does not answer"};
 constexpr fop::Reply kStopping{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 }  // namespace
@@ -142,9 +150,16 @@ void RequestHandler::start_those_with_share() {
 
 void RequestHandler::have_turn(Fom& fom) {
     fom.leave_queue();
-    if (!draining_) return start(fom);
+    const bool has_place = has_place_at_disk(fom);
+    if (!draining_ && has_place) return start(fom);
     requests_.complete(fom);
-    finish(fom, kStopping);
+    finish(fom, draining_ ? kStopping : kSilentDisk);
+}
+
+bool RequestHandler::has_place_at_disk(const Fom& fom) const {
+    const auto silent = silent_disks_.find(fom.attributes.device);
+    if (silent == silent_disks_.end()) return true;
+    return silent->second < std::max(admission_.max_foms() / 2, 1U);
 }
 
 void RequestHandler::start(Fom& fom) {
@@ -152,6 +167,10 @@ void RequestHandler::start(Fom& fom) {
     running_.push_back(fom);
     running_count_.add(1);
     admission_.began(load_of(fom));
+    if (has_silent_disk(fom)) {
+        ++silent_disks_[fom.attributes.device];
+        park(fom);
+    }
     if (!Timer::armed()) reactor_.arm(*this, after(reactor_.now(), kHungAfter));
     reactor_.spawn(work_, fom.run());
 }
@@ -190,22 +209,47 @@ void RequestHandler::leave_queues(Fom& fom) {
 
 void RequestHandler::park() {
     const Instant now = reactor_.now();
+    find_silent_disks(now);
     running_.for_each([&](RunningPlace& place) {
         Fom& fom = static_cast<Fom&>(place);
         // Empty while its locality writes it, which is not waiting.
         const auto progress = fom.progress().read();
-        const bool waits = progress &&
-                           (progress->wait.is_for_other_fop() || progress->wait.is_for_tape()) &&
-                           after(progress->waits_since, kParkAfter) <= now;
-        if (!waits) return unpark(fom);
-        if (fom.parked()) return;
-        fom.set_parked(true);
-        ++parked_count_;
-        if (fom.share() != nullptr) shares_.begin_parked(*fom.share());
-        admission_.leave(load_of(fom));
+        const bool waits_for_others =
+            progress && (progress->wait.is_for_other_fop() || progress->wait.is_for_tape()) &&
+            after(progress->waits_since, kParkAfter) <= now;
+        if (waits_for_others || waits_for_silent_disk(fom, now) || has_silent_disk(fom)) {
+            park(fom);
+        } else {
+            unpark(fom);
+        }
     });
     if (parked_count_ > 0) reactor_.arm(park_timer_, after(now, kParkAfter));
     ask();
+}
+
+void RequestHandler::find_silent_disks(Instant now) {
+    silent_disks_.clear();
+    running_.for_each([&](RunningPlace& place) {
+        const Fom& fom = static_cast<Fom&>(place);
+        const bool has_disk = fom.attributes.device != lrs::kNoDevice;
+        if (has_disk && waits_for_silent_disk(fom, now)) {
+            silent_disks_.try_emplace(fom.attributes.device);
+        }
+    });
+    if (silent_disks_.empty()) return;
+    running_.for_each([this](RunningPlace& place) {
+        const auto silent = silent_disks_.find(static_cast<Fom&>(place).attributes.device);
+        if (silent != silent_disks_.end()) ++silent->second;
+    });
+}
+
+void RequestHandler::park(Fom& fom) {
+    // One that waits for a slow client does not count already.
+    if (fom.parked() || fom.waits_for_slow_client()) return;
+    fom.set_parked(true);
+    ++parked_count_;
+    if (fom.share() != nullptr) shares_.begin_parked(*fom.share());
+    admission_.leave(load_of(fom));
 }
 
 void RequestHandler::unpark(Fom& fom) {
@@ -250,6 +294,8 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     unpark(fom);
     fom.RunningPlace::unlink();
     running_count_.set(running_count_.get() - 1);
+    const auto silent = silent_disks_.find(fom.attributes.device);
+    if (silent != silent_disks_.end()) --silent->second;
     admission_.ended(load_of(fom), fom.io_wait());
     if (draining_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
