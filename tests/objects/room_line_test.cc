@@ -194,7 +194,7 @@ TEST_CASE("objects room line: an owner delays others no more with many places th
     CHECK(line.before(key_of(kOthers)) == 10 * kWanted - 2);
 
     // All of them have one turn together, and are behind bob's for a while.
-    pass(RoomLine::kTurn);
+    pass(RoomLine::kTurn + 10s);
     CHECK(line.before(key_of(kOthers)) == 0);
     CHECK(line.before(key_of(kOthers + 1)) == kWanted);
 }
