@@ -78,14 +78,25 @@ public:
     // with.
     template <typename Visit>
     void for_each(Visit visit) {
-        for (ListNode* node = head_.next_; node != &head_;) {
+        visit_after(head_, visit);
+    }
+
+    // Likewise with each object behind `object`, which is in this list.
+    template <typename Visit>
+    void for_each_after(T& object, Visit visit) {
+        visit_after(object, visit);
+    }
+
+private:
+    template <typename Visit>
+    void visit_after(ListNode& first, Visit& visit) {
+        for (ListNode* node = first.next_; node != &head_;) {
             ListNode* const next = node->next_;
             visit(static_cast<T&>(*node));
             node = next;
         }
     }
 
-private:
     static void link_before(ListNode& place, ListNode& node) {
         ENSURE(!node.linked());
         node.prev_ = place.prev_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
@@ -226,6 +227,51 @@ private:
     std::vector<Each> all_;
 };
 
+// The bodies larger than kBodyMax that a surface holds, in the order in which they became that
+// large.
+class LargeBodies {
+public:
+    explicit LargeBodies(Duration time_max) : time_max_(time_max) {}
+
+    // Returns false if there are kLargeBodiesMax already. But if one of them has not come in its
+    // time, ends the connection of the oldest such, and takes its place.
+    bool take(int fd) {
+        const auto now = std::chrono::steady_clock::now();
+        const std::lock_guard lock(mutex_);
+        if (all_.size() >= kLargeBodiesMax) {
+            const auto late = std::ranges::find_if(
+                all_, [now](const Each& each) { return !each.has_come && each.due <= now; });
+            if (late == all_.end()) return false;
+            ::shutdown(late->fd, SHUT_RDWR);
+            all_.erase(late);
+        }
+        all_.push_back({.fd = fd, .due = now + time_max_});
+        return true;
+    }
+    // The whole body is there, and keeps its place.
+    void has_come(int fd) {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find(all_, fd, &Each::fd);
+        if (found != all_.end()) found->has_come = true;
+    }
+    // Called before the descriptor is closed, so that its number cannot be reused yet.
+    void give_back(int fd) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(all_, [fd](const Each& each) { return each.fd == fd; });
+    }
+
+private:
+    struct Each {
+        int fd;
+        std::chrono::steady_clock::time_point due;
+        bool has_come = false;
+    };
+
+    const Duration time_max_;
+    std::mutex mutex_;
+    std::vector<Each> all_;
+};
+
 // One listening socket and libmicrohttpd's threads behind it.
 class Surface {
 public:
@@ -238,7 +284,8 @@ public:
           events_(events),
           under_way_(under_way),
           soon_{.count_max = options.requests_max},
-          late_{.count_max = options.late_requests_max} {}
+          late_{.count_max = options.late_requests_max},
+          large_(options.large_body_timeout) {}
 
     // Returns false if the threads cannot be created.
     bool start(core::OwnedFd socket) {
@@ -288,37 +335,38 @@ private:
         if (*exchange == nullptr) return surface.begin(connection, path, method, exchange);
         auto& current = *static_cast<Exchange*>(*exchange);
         if (*data_size == 0) return surface.answer(connection, current);
-        return surface.take_body(current, {data, std::exchange(*data_size, 0)});
+        return surface.take_body(connection, current, {data, std::exchange(*data_size, 0)});
     }
 
-    MHD_Result take_body(Exchange& exchange, std::string_view part) {
+    MHD_Result take_body(MHD_Connection* connection, Exchange& exchange, std::string_view part) {
         const bool was_small = exchange.body_bytes <= AdminServer::kBodyMax;
         exchange.body_bytes += part.size();
         if (exchange.body_bytes > kBodyReadMax) return MHD_NO;
         const bool is_large = exchange.body_bytes > AdminServer::kBodyMax;
         if (was_small && is_large && exchange.body_max() > AdminServer::kBodyMax) {
-            exchange.has_large_place = large_.take();
+            exchange.has_large_place = large_.take(descriptor_of(connection));
         }
         if (exchange.body_bytes > exchange.room_bytes()) {
-            drop_body(exchange);
+            drop_body(connection, exchange);
         } else {
             exchange.request.body += part;
         }
         return MHD_YES;
     }
 
-    void drop_body(Exchange& exchange) {
+    void drop_body(MHD_Connection* connection, Exchange& exchange) {
         exchange.request.body = {};
-        if (std::exchange(exchange.has_large_place, false)) large_.give_back();
+        if (!std::exchange(exchange.has_large_place, false)) return;
+        large_.give_back(descriptor_of(connection));
     }
 
-    static void completed(void* self, MHD_Connection*, void** exchange,
+    static void completed(void* self, MHD_Connection* connection, void** exchange,
                           MHD_RequestTerminationCode) noexcept {
         if (*exchange == nullptr) return;
         auto& surface = *static_cast<Surface*>(self);
         const std::unique_ptr<Exchange> ended(
             static_cast<Exchange*>(std::exchange(*exchange, nullptr)));
-        surface.drop_body(*ended);
+        surface.drop_body(connection, *ended);
         surface.under_way_.leave();
     }
 
@@ -404,9 +452,10 @@ private:
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
         const int fd = descriptor_of(connection);
         connections_.enter_handler(fd);
+        if (exchange.has_large_place) large_.has_come(fd);
         const std::optional<AdminReply> reply = ask(*route, request);
         connections_.leave_handler(fd);
-        drop_body(exchange);
+        drop_body(connection, exchange);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_seconds_);
         if (!reply) return refuse(connection, too_many());
         return send_reply(connection, static_cast<unsigned>(reply->status), reply->content_type,
@@ -444,7 +493,7 @@ private:
     RequestsUnderWay& under_way_;
     Places soon_;  // Requests with the handler.
     Places late_;
-    Places large_{.count_max = kLargeBodiesMax};  // Bodies.
+    LargeBodies large_;
     Connections connections_;
     MHD_Daemon* daemon_ = nullptr;
     core::OwnedFd quiet_;

@@ -95,7 +95,9 @@ public:
         std::uint32_t requests_max = 32;
         std::uint32_t late_requests_max = 32;
         Duration idle_timeout = 10s;  // For a connection that neither sends nor receives.
-        Duration stop_wait = 2s;      // For replies still being sent.
+        // A body larger than kBodyMax that has not come in this time gives way to another one.
+        Duration large_body_timeout = 10s;
+        Duration stop_wait = 2s;  // For replies still being sent.
     };
 
     // `handler` and `events` outlive the server. The problem is one line with an exit code: 73 the

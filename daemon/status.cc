@@ -317,8 +317,8 @@ void collect_foms(core::MetricSink& sink, std::string_view index,
                  "Fops that ran for two minutes without waiting for their client.", labels,
                  static_cast<double>(handler.hung_count()));
     sink.gauge("fopd_foms_allowed",
-               "How many fops may run: each counts once, and once more for each 64 KiB.", labels,
-               static_cast<double>(handler.admission().allowed()));
+               "How many data fops may run: each counts once, and once more for each 64 KiB.",
+               labels, static_cast<double>(handler.admission().allowed()));
 }
 
 }  // namespace

@@ -9,10 +9,6 @@ namespace fopd::lrs {
 
 namespace {
 
-// After this many control requests in a row, one data request is served: a flood of pings must not
-// block data for ever.
-constexpr std::uint32_t kControlRunMax = 32;
-
 std::uint64_t in_ns(Instant instant) {
     return static_cast<std::uint64_t>(instant.time_since_epoch().count());
 }
@@ -48,7 +44,7 @@ void Scheduler::incoming(Request& request) {
     if (request.attributes.lane == Lane::kData) {
         wait_for_turn(request, now);
     } else {
-        control_.push_back(request);
+        control_.push(request);
     }
     if (request.late_ != nullptr && request.attributes.deadline != kNever) {
         request.deadline_place_.scheduler = this;
@@ -80,6 +76,7 @@ void Scheduler::remove(Request& request) {
     const bool is_data = request.attributes.lane == Lane::kData;
     Policy* const holder = is_data ? holder_of(request) : nullptr;
     if (holder != nullptr) holder->remove(request);
+    if (!is_data) control_.remove(request);
     leave_lane(request);
     lane_of(request).removed.add(1);
     request.state_ = Request::State::kOutside;
@@ -289,13 +286,13 @@ void Scheduler::count_held_back(Instant now) {
 
 Request* Scheduler::take(Asked asked) {
     const bool is_any = asked == Asked::kAny;
-    const bool control_first = !is_any || control_run_ < kControlRunMax;
-    Request* request = control_first ? take_control() : take_data();
-    if (request == nullptr && is_any) request = control_first ? take_data() : take_control();
+    const bool control_first = is_any ? control_.goes_first() : asked == Asked::kControl;
+    Request* request = control_first ? control_.pop() : take_data();
+    if (request == nullptr && is_any) request = control_first ? take_data() : control_.pop();
     if (request == nullptr) return nullptr;
 
     const bool is_data = request->attributes.lane == Lane::kData;
-    control_run_ = is_data ? 0 : control_run_ + 1;
+    if (is_data) control_.begin_run();
     leave_lane(*request);
     LaneFigures& lane = lane_of(*request);
     lane.delivered.add(1);
@@ -304,10 +301,6 @@ Request* Scheduler::take(Asked asked) {
     if (is_data) tally_.add_request(request->attributes.size_bytes, now);
     request->state_ = Request::State::kDelivered;
     return request;
-}
-
-Request* Scheduler::take_control() {
-    return control_.empty() ? nullptr : &static_cast<Request&>(control_.front());
 }
 
 Request* Scheduler::take_data() {
@@ -327,7 +320,7 @@ Request* Scheduler::take_data() {
 
 // Null: none waits.
 Request* Scheduler::oldest_of(Lane lane) {
-    if (lane == Lane::kControl) return take_control();
+    if (lane == Lane::kControl) return control_.oldest();
     for (Waiting& waiting : waiting_) {
         if (!waiting.requests.empty()) return &static_cast<Request&>(waiting.requests.front());
     }

@@ -15,6 +15,7 @@
 #include "core/reactor.h"
 #include "core/timer_heap.h"
 #include "eh/handler.h"
+#include "lrs/control_turns.h"
 #include "lrs/epoch_frame.h"
 #include "lrs/policy.h"
 #include "lrs/request.h"
@@ -22,7 +23,7 @@
 namespace fopd::lrs {
 
 // The lanes that a getter asks for.
-enum class Asked : std::uint8_t { kAny, kControl };
+enum class Asked : std::uint8_t { kAny, kControl, kData };
 
 // Links a getter into the scheduler's list of waiting getters.
 class GetterPlace : public core::ListNode {
@@ -62,8 +63,8 @@ struct PolicyFigures {
 // The request scheduler of a locality. Arriving requests wait here; each is delivered to a getter
 // exactly once, in the order that the policy chooses. The scheduler implements the functions common
 // to all policies: lanes, the change from one policy to another, epochs, the drain and the figures.
-// Control requests bypass the policy, so that no limit can delay them: the scheduler serves them in
-// the order of arrival, before data requests.
+// Control requests bypass the policy, so that no limit can delay them: principals take turns, and
+// between two data requests each principal has one (ControlTurns).
 //
 // A scheduler belongs to one reactor. It runs from its construction on. Destroy it after
 // shutdown(), when all requests were delivered. In the simulated world a scheduler may be destroyed
@@ -140,7 +141,7 @@ private:
     LaneFigures& lane_of(const Request& request) {
         return figures_[index_of(request.attributes.lane)];
     }
-    bool asks_for_data() { return !getters_.empty() && getters_.front().asked_ == Asked::kAny; }
+    bool asks_for_data() { return !getters_.empty() && getters_.front().asked_ != Asked::kControl; }
     bool has_data() const { return figures(Lane::kData).queued.get() > 0; }
 
     // Fires when this scheduler becomes ready for the next epoch.
@@ -187,7 +188,6 @@ private:
     void note_held_back();
     void count_held_back(Instant now);
     Request* take(Asked asked);
-    Request* take_control();
     Request* take_data();
     Request* oldest_of(Lane lane);
     void leave_lane(Request& request);
@@ -212,7 +212,7 @@ private:
     Instant ready_latest_ = kNever;  // Latest time to ask for the next epoch; kNever: asked.
     Instant ready_at_ = kNever;      // When epoch_timer_ fires.
     std::array<LaneFigures, kLaneCount> figures_;
-    core::IntrusiveList<ArrivalPlace> control_;  // Waiting requests, the oldest first.
+    ControlTurns control_;
     // All waiting data requests, the oldest first. The first element has the requests that policy_
     // holds; the requests of all other elements must be handed over to policy_.
     std::list<Waiting> waiting_;
@@ -222,7 +222,6 @@ private:
     LateTimer late_timer_;
     Instant late_at_ = kNever;  // When late_timer_ fires; not after the first deadline.
     core::IntrusiveList<Getter> getters_;
-    std::uint32_t control_run_ = 0;  // Control requests since the last data request.
     Instant held_back_since_ = kNever;
     bool dispatching_ = false;
     bool is_shut_down_ = false;

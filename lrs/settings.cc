@@ -50,7 +50,7 @@ config::Section<LrsSettings> lrs_section() {
     section.field(
         "max_foms", &LrsSettings::max_foms,
         config::integer<std::uint32_t>({.min = 1, .max = 65536}),
-        "How many fops run at a time in each locality; the others wait in the policy's order.",
+        "How many data fops run at a time in each locality; the others wait in the policy's order.",
         {.reload = config::Reload::kLive});
     section.field(
         "io_wait_goal", &LrsSettings::io_wait_goal,

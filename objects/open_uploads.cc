@@ -20,6 +20,14 @@ std::uint64_t OpenUploads::Upload::rest() const {
     return expected.left_blocks - std::min(expected.left_blocks, moving_blocks);
 }
 
+void OpenUploads::Upload::note_pace(std::uint64_t blocks, Instant now) {
+    constexpr Duration kBlockMayTake = Duration{1s} / kBlocksPerSecondMin;
+    constexpr auto kBlocksMax = static_cast<std::uint64_t>(kPaceSpan / kBlockMayTake);
+    const Instant from = std::max(in_pace_until.value_or(after(now, kPaceSpan)), now);
+    const auto counted = static_cast<std::int64_t>(std::min(blocks, kBlocksMax));
+    in_pace_until = std::min(after(from, kBlockMayTake * counted), after(now, kPaceSpan));
+}
+
 OpenUploads::Upload* OpenUploads::find(store::Fid fid) {
     const auto found = uploads_.find(fid);
     return found == uploads_.end() ? nullptr : &found->second;
@@ -74,11 +82,18 @@ bool OpenUploads::keeps_room(store::Fid fid) const {
 }
 
 void OpenUploads::stay(store::Fid fid, const store::SpaceUse& space, Instant now) {
+    Upload* const upload = find(fid);
+    if (upload == nullptr) return;
+    if (!upload->is_slow(now)) upload->in_pace_until = after(now, kPaceSpan);
+    keep(fid, space, now);
+}
+
+void OpenUploads::keep(store::Fid fid, const store::SpaceUse& space, Instant now) {
     let_go_idle(now);
     Upload* const upload = find(fid);
     if (upload == nullptr || upload->expected.owner == nullptr) return;
     if (!upload->keeps_room) {
-        if (has_its_share(*upload->expected.owner)) return;
+        if (upload->is_slow(now) || has_its_share(*upload->expected.owner)) return;
         if (!use_.promise(*upload->expected.owner, upload->expected.left_blocks)) return;
         upload->is_behind = rank_of(fid, *upload, space).is_behind;
         upload->keeps_room = true;
@@ -97,7 +112,8 @@ bool OpenUploads::has_its_share(const DiskUse::Owner& owner) const {
 void OpenUploads::let_go_idle(Instant now) {
     for (auto at = keeping_.begin(); at != keeping_.end();) {
         Upload& upload = *at->second;
-        if (upload.kept_until > now || upload.writes > 0) {
+        const bool is_idle = upload.kept_until <= now && upload.writes == 0;
+        if (!is_idle && !upload.is_slow(now)) {
             ++at;
             continue;
         }
@@ -323,7 +339,8 @@ void OpenUploads::Write::done(const store::SpaceUse& space, Instant now) {
     if (ended.added_blocks_ > ended.expected_blocks_) upload->expected.is_unknown = true;
     // Called before the write ends, because an idle upload would lose its rank.
     if (ended.added_blocks_ > 0) {
-        ended.uploads_->stay(ended.fid_, space, now);
+        upload->note_pace(ended.added_blocks_, now);
+        ended.uploads_->keep(ended.fid_, space, now);
         // One of unknown size could go on without end.
         const bool will_end = upload->keeps_room && !upload->expected.is_unknown;
         if (will_end) ended.uploads_->line_.note_sent(ended.added_blocks_, now);

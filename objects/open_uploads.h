@@ -28,6 +28,9 @@ namespace fopd::objects {
 // - An upload stops keeping room when it has been idle for kIdle: it has received no new blocks, it
 //   was not refused for lack of room, and no write to it is in progress. It keeps room again when
 //   it receives new blocks, at the back of the order if its old room has been taken.
+// - Likewise when it is too slow: in up to kPaceSpan it has received fewer new blocks than
+//   kBlocksPerSecondMin, and was not refused. So nobody keeps room for long with a block now and
+//   then, or with writes whose bytes do not come.
 // - When an upload is refused while other owners keep more than a fair part of the disk, make_way()
 //   moves the uploads that exceed the fair part to the back of the order.
 // - The blocks that an owner's uploads keep, together with the blocks that the owner has, do not
@@ -50,6 +53,9 @@ namespace fopd::objects {
 class OpenUploads {
 public:
     static constexpr Duration kIdle = 1min;
+    // An upload with this pace keeps its room. When it begins it may be slower for kPaceSpan.
+    static constexpr std::int64_t kBlocksPerSecondMin = 16;
+    static constexpr Duration kPaceSpan = 5min;
     // The part of the disk that is kept for uploads of unknown size: one part for all of them.
     static constexpr std::uint64_t kUnknownPart = 8;
     // The most uploads that can keep room, because each check looks at all of them. One owner can
@@ -198,7 +204,11 @@ private:
         bool is_behind = false;  // Valid while keeps_room: its rank is behind others, see Rank.
         Instant kept_since{};    // While keeps_room.
         Instant kept_until{};    // From then on the upload is idle, unless a write is in progress.
+        // From then on it is too slow. None: it has not kept room since the daemon started.
+        std::optional<Instant> in_pace_until{};
 
+        void note_pace(std::uint64_t blocks, Instant now);
+        bool is_slow(Instant now) const { return in_pace_until && *in_pace_until <= now; }
         // Returns the expected blocks beyond those of writes in progress.
         std::uint64_t rest() const;
     };
@@ -222,6 +232,8 @@ private:
     Rank rank_of(store::Fid fid, const Upload& upload, const store::SpaceUse& space) const;
     // Returns true if the owner has as many uploads that keep room as are left for other owners.
     bool has_its_share(const DiskUse::Owner& owner) const;
+    void keep(store::Fid fid, const store::SpaceUse& space, Instant now);
+    // Ends the keeping of uploads that are idle or too slow.
     void let_go_idle(Instant now);
     // The room that a request of the upload must leave to those who wait in the line.
     std::uint64_t wanted_by_waiting(store::Fid fid, const Asked& asked, Instant now);

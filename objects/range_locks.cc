@@ -26,13 +26,19 @@ void RangeLock::release() {
     }
     state_ = State::kFree;
     before_.reset();
-    LockPlace::unlink();
-    locks_->grant_what_can_be(request_.fid);
+    locks_->leave(*this);
 }
 
 void RangeLock::leave_waits() {
     Timer::disarm();
     CancelHook::unlink();
+}
+
+void RangeLock::grant() {
+    state_ = State::kHeld;
+    leave_waits();
+    --locks_->waiting_count_;
+    locks_->reactor_.schedule(std::exchange(handle_, nullptr));
 }
 
 void RangeLock::give_up(Errc why) {
@@ -55,27 +61,25 @@ RangeLocks::~RangeLocks() {
     for (Bucket& bucket : buckets_) ENSURE(bucket.empty());
 }
 
-// Whether the lock conflicts with no earlier one in its bucket.
-bool RangeLocks::is_free_for(const RangeLock& lock) {
-    LockPlace* const first = bucket_of(lock.request_.fid).find([this, &lock](LockPlace& place) {
+void RangeLocks::enter(RangeLock& lock) {
+    lock.blocker_count_ = 0;
+    for_each(lock.request_.fid, [this, &lock](const RangeLock& earlier) {
         ++compared_count_;
-        const RangeLock& other = RangeLock::at(place);
-        return &other == &lock || lock.conflicts_with(other);
+        if (lock.conflicts_with(earlier)) ++lock.blocker_count_;
     });
-    ENSURE(first != nullptr);
-    return &RangeLock::at(*first) == &lock;
+    bucket_of(lock.request_.fid).push_back(lock);
 }
 
-void RangeLocks::grant_what_can_be(store::Fid fid) {
-    if (waiting_count_ == 0) return;
-    for_each(fid, [this, fid](RangeLock& lock) {
-        if (lock.state_ != RangeLock::State::kWaiting || lock.request_.fid != fid) return;
-        if (!is_free_for(lock)) return;
-        lock.state_ = RangeLock::State::kHeld;
-        lock.leave_waits();
-        --waiting_count_;
-        reactor_.schedule(std::exchange(lock.handle_, nullptr));
-    });
+// Grants the waiting locks that conflicted with no earlier lock but this one, the oldest first.
+void RangeLocks::leave(RangeLock& lock) {
+    if (waiting_count_ > 0) {
+        bucket_of(lock.request_.fid).for_each_after(lock, [this, &lock](LockPlace& place) {
+            RangeLock& later = RangeLock::at(place);
+            ++compared_count_;
+            if (later.conflicts_with(lock) && --later.blocker_count_ == 0) later.grant();
+        });
+    }
+    lock.LockPlace::unlink();
 }
 
 void RangeLocks::change_begun(RangeLock& lock, const ObjectState& before) {
@@ -124,8 +128,8 @@ bool RangeLocks::Awaiter::await_ready() {
         lock_.why_not_ = Errc::kTimedOut;
         return true;
     }
-    locks_.bucket_of(lock_.request_.fid).push_back(lock_);
-    if (!locks_.is_free_for(lock_)) return false;
+    locks_.enter(lock_);
+    if (lock_.blocker_count_ > 0) return false;
     lock_.state_ = RangeLock::State::kHeld;
     return true;
 }

@@ -76,12 +76,14 @@ private:
     bool conflicts_with(const RangeLock& other) const;
     void give_up(Errc why);
     void leave_waits();
+    void grant();
 
     RangeLocks* locks_ = nullptr;
     LockRequest request_{};
     State state_ = State::kFree;
     Errc why_not_ = Errc::kCancelled;
     std::coroutine_handle<> handle_;
+    std::size_t blocker_count_ = 0;  // The earlier locks that this one conflicts with.
     // For a change begun under the lock: the object's state before it, and the change's number.
     std::optional<ObjectState> before_{};
     std::uint64_t change_number_ = 0;
@@ -120,8 +122,8 @@ public:
 
     // How many requests wait for a lock. No reply shows that a request waits.
     std::size_t waiting_count() const { return waiting_count_; }
-    // How many locks were compared with another one since the start. It bounds the cost of a
-    // release, which no reply shows.
+    // How many locks were compared with another one since the start. It is the cost of requests and
+    // releases, which no reply shows: each compares one lock with those of its bucket, once.
     std::uint64_t compared_count() const { return compared_count_; }
 
 private:
@@ -137,8 +139,8 @@ private:
     void for_each(store::Fid fid, Visit visit) {
         bucket_of(fid).for_each([&visit](LockPlace& place) { visit(RangeLock::at(place)); });
     }
-    bool is_free_for(const RangeLock& lock);
-    void grant_what_can_be(store::Fid fid);
+    void enter(RangeLock& lock);
+    void leave(RangeLock& lock);
 
     core::Reactor& reactor_;
     std::array<Bucket, kBucketCount> buckets_;  // Held and waiting, the oldest first.

@@ -77,18 +77,25 @@ void RoomLine::forget(store::Fid fid) {
     std::erase_if(places_, [fid](const Place& each) { return each.waiting.key.fid == fid; });
 }
 
-std::uint64_t RoomLine::wanted_before(const Key& key, Instant now) {
-    let_go(now);
+std::uint64_t RoomLine::wanted_until(std::vector<Place>::const_iterator end, Recalls recalls,
+                                     Instant now) const {
+    std::vector<const DiskUse::Owner*> counted;
+    if (recalls == Recalls::kDoNotCount) counted.push_back(nullptr);
     std::uint64_t blocks = 0;
-    bool counts_recall = !key.is_recall;
-    for (const Place& each : places_) {
-        if (each.waiting.key == key) break;
-        const bool is_recall = each.waiting.key.is_recall;
-        if (!has_force(each, now) || (is_recall && !counts_recall)) continue;
-        blocks += each.waiting.blocks;
-        if (is_recall) counts_recall = false;
+    for (auto each = places_.begin(); each != end; ++each) {
+        const DiskUse::Owner* const owner = each->waiting.owner;
+        if (!has_force(*each, now) || std::ranges::find(counted, owner) != counted.end()) continue;
+        counted.push_back(owner);
+        blocks += each->waiting.blocks;
     }
     return blocks;
+}
+
+std::uint64_t RoomLine::wanted_before(const Key& key, Instant now) {
+    let_go(now);
+    const auto own = std::ranges::find_if(
+        places_, [&key](const Place& each) { return each.waiting.key == key; });
+    return wanted_until(own, key.is_recall ? Recalls::kDoNotCount : Recalls::kCount, now);
 }
 
 std::optional<RoomLine::Waiting> RoomLine::first_recall_before(const Key& key, Instant now) {
@@ -102,16 +109,9 @@ std::optional<RoomLine::Waiting> RoomLine::first_recall_before(const Key& key, I
 
 std::uint64_t RoomLine::wanted_since(Instant since, Instant now) {
     let_go(now);
-    std::uint64_t blocks = 0;
-    bool counts_recall = true;
-    for (const Place& each : places_) {
-        if (each.has_force_from() >= since) break;
-        const bool is_recall = each.waiting.key.is_recall;
-        if (!has_force(each, now) || (is_recall && !counts_recall)) continue;
-        blocks += each.waiting.blocks;
-        if (is_recall) counts_recall = false;
-    }
-    return blocks;
+    const auto later = std::ranges::find_if(
+        places_, [since](const Place& each) { return each.has_force_from() >= since; });
+    return wanted_until(later, Recalls::kCount, now);
 }
 
 void RoomLine::observe(std::int64_t available_blocks, Instant now) {
@@ -138,16 +138,22 @@ void RoomLine::observe(std::int64_t available_blocks, Instant now) {
     if (after(progress_at_, kTurn) <= now) end_turn(first, now);
 }
 
-// The place goes to the end of the line: those that wait now come first when it has force again.
+// They go to the end of the line: those that wait now come first when they have force again.
 void RoomLine::end_turn(std::vector<Place>::iterator first, Instant now) {
+    const Waiting ended = first->waiting;
     // With room, it waits for a drive.
-    if (first->waiting.key.is_recall && !first->has_room) {
-        futile_blocks_ = first->waiting.blocks;
+    if (ended.key.is_recall && !first->has_room) {
+        futile_blocks_ = ended.blocks;
         futile_until_ = after(now, kYields);
     }
-    first->yields_until = after(now, kYields);
-    first->made_at = now;
-    std::rotate(first, std::next(first), places_.end());
+    const auto stays = [&ended](const Place& each) {
+        return ended.key.is_recall ? each.waiting.key != ended.key
+                                   : each.waiting.owner != ended.owner;
+    };
+    for (Place& each : std::ranges::stable_partition(places_, stays)) {
+        each.yields_until = after(now, kYields);
+        each.made_at = now;
+    }
     in_turn_.reset();
 }
 

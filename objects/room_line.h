@@ -23,17 +23,18 @@ namespace fopd::objects {
 // fits into the room that becomes free, does not take it before there is enough for a large one.
 // Until then small requests may pass, so that one that waits for a moment stops nobody.
 //
-// The first place with force has its turn. If nothing has made progress in its favour for kTurn,
-// the place goes to the end of the line and has no force for kYields: it may want what pinned
-// objects or a broken library keep, and others would wait with it. Progress is room that has become
-// free, the bytes of a recall that has its turn, and for kSendingMax what uploads of known size
-// send, if they are not too slow. A single block is none, so a client that sends a little now and
-// then holds no turn.
+// Of an owner's places only the first one with force counts, and recalls count as those of one
+// owner: nobody makes others wait for more by asking more often. The others keep their order.
 //
-// Of the recalls only the first one with force counts, for other recalls and for everybody else: a
-// disk may have thousands of them, and all others would wait for the room of all. The others keep
-// their order. When a recall loses its turn for lack of room, those that want as much have no force
-// either for kYields, so smaller ones do not wait for each of them. Lives on one reactor.
+// The first place with force has its turn. If nothing has made progress in its favour for kTurn,
+// all places of its owner go to the end of the line and have no force for kYields: it may want what
+// pinned objects or a broken library keep, and others would wait with it. Progress is room that has
+// become free, the bytes of a recall that has its turn, and for kSendingMax what uploads of known
+// size send, if they are not too slow. A single block is none, so a client that sends a little now
+// and then holds no turn.
+//
+// When a recall loses its turn for lack of room, only those recalls that want as much have no force
+// either for kYields: smaller ones do not wait for each of them. Lives on one reactor.
 class RoomLine {
 public:
     static constexpr std::size_t kPlacesMax = 256;
@@ -86,7 +87,7 @@ public:
     void forget(store::Fid fid);
 
     // The room that places with force want which a request must leave: those before its own, or all
-    // if it has none; of recalls the first one. A recall leaves room for the recall of
+    // if it has none; of each owner the first one. A recall leaves room for the recall of
     // first_recall_before(), which is not part of this.
     std::uint64_t wanted_before(const Key& key, Instant now);
     // The recall for which a recall must leave the room that it wants, unless room is reserved for
@@ -131,6 +132,10 @@ private:
     // Takes the place of a recall that has no force although it has waited.
     bool take_futile_place(const Waiting& waiting, Instant now);
     void let_go(Instant now);
+    // What the places until `end` with force want, of each owner the first one.
+    enum class Recalls : std::uint8_t { kCount, kDoNotCount };
+    std::uint64_t wanted_until(std::vector<Place>::const_iterator end, Recalls recalls,
+                               Instant now) const;
     void end_turn(std::vector<Place>::iterator first, Instant now);
 
     std::vector<Place> places_;  // The oldest first.

@@ -158,8 +158,11 @@ public:
     void set_reported_waiting() { reported_waiting_ = true; }
     bool reported_hung() const { return reported_hung_; }
     void set_reported_hung() { reported_hung_ = true; }
-    // Parked: it waits for another fop or for tape, and does not count as running meanwhile.
+    // Parked: it waits for another fop, for tape, or for a disk that does not answer, and does not
+    // count as running meanwhile.
     bool parked() const { return parked_; }
+    // Whether it does not count because it waits for its client.
+    bool waits_for_slow_client() const { return client_is_slow_; }
     void set_parked(bool parked) { parked_ = parked; }
 
     // Whether the fop needs a buffer.

@@ -49,6 +49,8 @@ struct Wait {
     bool is_for_other_fop() const {
         return what == WaitsFor::kName || what == WaitsFor::kLock || what == WaitsFor::kSameRequest;
     }
+    // Whether the fop waits for an operation of a disk, or for one of its log.
+    bool is_for_disk() const { return what == WaitsFor::kDisk || what == WaitsFor::kLog; }
     // Whether the fop waits for tape drives. Such a wait has no usual length.
     bool is_for_tape() const { return what == WaitsFor::kTape; }
 };

@@ -15,11 +15,23 @@ AdmissionRule rule_of(const RequestHandlerLimits& limits) {
     return {.max_foms = limits.max_foms, .io_wait_goal = limits.io_wait_goal};
 }
 
+Admission::Load load_of(const Fom& fom) {
+    return {.size_bytes = fom.attributes.size_bytes, .lane = fom.attributes.lane};
+}
+
 // The record of the fop's object, if it was loaded.
 const store::Object* known_object(const Fom& fom) {
     return fom.operation() == nullptr ? nullptr : fom.operation()->known_object();
 }
 
+bool waits_for_silent_disk(const Fom& fom, Instant now) {
+    const auto progress = fom.progress().read();
+    return progress && progress->wait.is_for_disk() &&
+           after(progress->waits_since, kDiskAnswersWithin) <= now;
+}
+
+constexpr fop::Reply kSilentDisk{.status = fop::Status::kTryAgain,
+                                 .words = "the disk of the object does not answer"};
 constexpr fop::Reply kStopping{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 }  // namespace
@@ -77,12 +89,14 @@ void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
 
 void RequestHandler::ask() {
     start_those_with_share();
-    const bool has_any = has_room() && !is_held_up();
-    if (!has_room() && !park_timer_.armed()) {
+    const bool data = has_room() && !is_held_up();
+    const bool control = draining_ || admission_.has_control_room();
+    if ((!has_room() || !control) && !park_timer_.armed()) {
         reactor_.arm(park_timer_, after(reactor_.now(), kParkAfter));
     }
-    if (!has_any && !admission_.has_control_room()) return Getter::unlink();
-    requests_.next(*this, has_any ? lrs::Asked::kAny : lrs::Asked::kControl);
+    if (!data && !control) return Getter::unlink();
+    const lrs::Asked of_one_lane = data ? lrs::Asked::kData : lrs::Asked::kControl;
+    requests_.next(*this, data && control ? lrs::Asked::kAny : of_one_lane);
 }
 
 void RequestHandler::on_request(lrs::Request* request) {
@@ -136,16 +150,27 @@ void RequestHandler::start_those_with_share() {
 
 void RequestHandler::have_turn(Fom& fom) {
     fom.leave_queue();
-    if (!draining_) return start(fom);
+    const bool has_place = has_place_at_disk(fom);
+    if (!draining_ && has_place) return start(fom);
     requests_.complete(fom);
-    finish(fom, kStopping);
+    finish(fom, draining_ ? kStopping : kSilentDisk);
+}
+
+bool RequestHandler::has_place_at_disk(const Fom& fom) const {
+    const auto silent = silent_disks_.find(fom.attributes.device);
+    if (silent == silent_disks_.end()) return true;
+    return silent->second < std::max(admission_.max_foms() / 2, 1U);
 }
 
 void RequestHandler::start(Fom& fom) {
     fom.start();
     running_.push_back(fom);
     running_count_.add(1);
-    admission_.began(fom.attributes.size_bytes);
+    admission_.began(load_of(fom));
+    if (has_silent_disk(fom)) {
+        ++silent_disks_[fom.attributes.device];
+        park(fom);
+    }
     if (!Timer::armed()) reactor_.arm(*this, after(reactor_.now(), kHungAfter));
     reactor_.spawn(work_, fom.run());
 }
@@ -184,22 +209,47 @@ void RequestHandler::leave_queues(Fom& fom) {
 
 void RequestHandler::park() {
     const Instant now = reactor_.now();
+    find_silent_disks(now);
     running_.for_each([&](RunningPlace& place) {
         Fom& fom = static_cast<Fom&>(place);
         // Empty while its locality writes it, which is not waiting.
         const auto progress = fom.progress().read();
-        const bool waits = progress &&
-                           (progress->wait.is_for_other_fop() || progress->wait.is_for_tape()) &&
-                           after(progress->waits_since, kParkAfter) <= now;
-        if (!waits) return unpark(fom);
-        if (fom.parked()) return;
-        fom.set_parked(true);
-        ++parked_count_;
-        if (fom.share() != nullptr) shares_.begin_parked(*fom.share());
-        admission_.leave(fom.attributes.size_bytes);
+        const bool waits_for_others =
+            progress && (progress->wait.is_for_other_fop() || progress->wait.is_for_tape()) &&
+            after(progress->waits_since, kParkAfter) <= now;
+        if (waits_for_others || waits_for_silent_disk(fom, now) || has_silent_disk(fom)) {
+            park(fom);
+        } else {
+            unpark(fom);
+        }
     });
     if (parked_count_ > 0) reactor_.arm(park_timer_, after(now, kParkAfter));
     ask();
+}
+
+void RequestHandler::find_silent_disks(Instant now) {
+    silent_disks_.clear();
+    running_.for_each([&](RunningPlace& place) {
+        const Fom& fom = static_cast<Fom&>(place);
+        const bool has_disk = fom.attributes.device != lrs::kNoDevice;
+        if (has_disk && waits_for_silent_disk(fom, now)) {
+            silent_disks_.try_emplace(fom.attributes.device);
+        }
+    });
+    if (silent_disks_.empty()) return;
+    running_.for_each([this](RunningPlace& place) {
+        const auto silent = silent_disks_.find(static_cast<Fom&>(place).attributes.device);
+        if (silent != silent_disks_.end()) ++silent->second;
+    });
+}
+
+void RequestHandler::park(Fom& fom) {
+    // One that waits for a slow client does not count already.
+    if (fom.parked() || fom.waits_for_slow_client()) return;
+    fom.set_parked(true);
+    ++parked_count_;
+    if (fom.share() != nullptr) shares_.begin_parked(*fom.share());
+    admission_.leave(load_of(fom));
 }
 
 void RequestHandler::unpark(Fom& fom) {
@@ -207,19 +257,19 @@ void RequestHandler::unpark(Fom& fom) {
     fom.set_parked(false);
     --parked_count_;
     if (fom.share() != nullptr) shares_.end_parked(*fom.share());
-    admission_.come_back(fom.attributes.size_bytes);
+    admission_.come_back(load_of(fom));
 }
 
 void RequestHandler::on_client_slow(Fom& fom) {
     unpark(fom);
     if (fom.share() != nullptr) shares_.begin_slow(*fom.share());
-    admission_.leave(fom.attributes.size_bytes);
+    admission_.leave(load_of(fom));
     ask();
 }
 
 void RequestHandler::on_client_back(Fom& fom) {
     if (fom.share() != nullptr) shares_.end_slow(*fom.share());
-    admission_.come_back(fom.attributes.size_bytes);
+    admission_.come_back(load_of(fom));
     ask();
 }
 
@@ -244,7 +294,9 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     unpark(fom);
     fom.RunningPlace::unlink();
     running_count_.set(running_count_.get() - 1);
-    admission_.ended(fom.attributes.size_bytes, fom.io_wait());
+    const auto silent = silent_disks_.find(fom.attributes.device);
+    if (silent != silent_disks_.end()) --silent->second;
+    admission_.ended(load_of(fom), fom.io_wait());
     if (draining_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
             !fom.times().reached(Phase::kExecute) || fom.type().repeat == fop::Repeat::kIdempotent;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,10 @@ struct RequestHandlerParts {
 inline constexpr Duration kHungAfter = 2min;
 // A fom that has waited for another fop for this long does not count among those that may run.
 inline constexpr Duration kParkAfter = 100ms;
+// A disk for which a fom has waited for this long does not answer: none of the foms that run for it
+// counts among those that may run, and there may be half as many of them as may run in all. Further
+// fops are answered kTryAgain.
+inline constexpr Duration kDiskAnswersWithin = 5s;
 // Fops that were slow only because they were queued are an event this often at most.
 inline constexpr Duration kQueuedReportedEvery = 1s;
 
@@ -121,10 +126,17 @@ private:
     bool has_room() const { return draining_ || admission_.has_room(); }
     void finish(Fom& fom, const fop::Reply& reply);
     void look_for_hung();
-    // While no fom may start, looks for those that have waited for another fop for kParkAfter: they
-    // use neither core nor disk, so others may run beside them.
+    // While no fom of a lane may start, looks for those that have waited for another fop for
+    // kParkAfter, or for a disk that does not answer: they use neither core nor disk, so others may
+    // run beside them.
     void park();
+    void park(Fom& fom);
     void unpark(Fom& fom);
+    void find_silent_disks(Instant now);
+    bool has_silent_disk(const Fom& fom) const {
+        return silent_disks_.contains(fom.attributes.device);
+    }
+    bool has_place_at_disk(const Fom& fom) const;
     Instant look_at(const Fom& fom) const;
     FopRecord describe(const Fom& fom) const;
     // Whether the event of a fop that was slow only because it was queued may be written: of a
@@ -166,6 +178,8 @@ private:
     FopAudit audit_;
     ParkTimer park_timer_{*this};
     std::size_t parked_count_ = 0;
+    // The slots of disks that do not answer, and how many foms run for each.
+    std::map<std::uint32_t, std::size_t> silent_disks_;
     bool draining_ = false;
     bool cut_off_ = false;
 };

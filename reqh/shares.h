@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/ensure.h"
 #include "core/intrusive_list.h"
@@ -29,25 +30,34 @@ namespace fopd::reqh {
 // waits for its client: the client counts as slow, and while a principal has such fops, all of its
 // fops need a share.
 //
-// Pure. Fops of one client are served in the order of arrival, and clients take turns.
+// Pure. Fops of one client are served in the order of arrival. Principals take turns, and in the
+// turn of a principal its clients.
 class Shares {
 public:
     // The list node of a waiting fop in its client's list.
     class Place : public core::ListNode {};
 
+    using ClientId = std::array<std::byte, 16>;
+    class Client;
+
 private:
-    struct Principal {
+    // Waiting clients of a principal, by the turns at which they began to wait.
+    using Line = std::map<std::uint64_t, Client*>;
+    // In turns_ while one of its clients waits.
+    struct Principal : core::ListNode {
         std::uint64_t held = 0;
         std::uint64_t clients = 0;
         std::uint64_t parked = 0;  // Its parked fops.
+        // All or none of those that hold no buffer have a share, however many they are; those that
+        // hold some are no more than there are buffers.
+        Line empty_handed;
+        Line holders;
+        bool waits() const { return !empty_handed.empty() || !holders.empty(); }
     };
-    class TurnPlace : public core::ListNode {};
 
 public:
-    using ClientId = std::array<std::byte, 16>;
-
     // A client of a principal. Exists as long as it holds buffers or waits.
-    class Client : TurnPlace {
+    class Client {
     public:
         std::uint64_t held() const { return held_; }
         bool is_slow() const { return slow_count_ > 0; }
@@ -60,11 +70,16 @@ public:
             ENSURE(late_count_ > 0);
             --late_count_;
         }
-        bool waits() const { return TurnPlace::linked(); }
+        bool waits() const { return turn_ > 0; }
 
     private:
         friend Shares;
+        Line& line() {
+            return held_ == 0 ? principal_->second.empty_handed : principal_->second.holders;
+        }
+
         std::uint64_t held_ = 0;
+        std::uint64_t turn_ = 0;  // 0: does not wait.
         std::uint64_t late_count_ = 0;
         std::uint64_t slow_count_ = 0;  // Its fops that wait for the client, or are parked.
         core::IntrusiveList<Place> waiting_;
@@ -79,7 +94,7 @@ public:
     // The reference is valid until the matching give_back() or leave().
     Client& client_of(std::string_view principal, const ClientId& id) {
         auto of = principals_.find(principal);
-        if (of == principals_.end()) of = principals_.emplace(principal, Principal()).first;
+        if (of == principals_.end()) of = principals_.try_emplace(std::string(principal)).first;
         const auto [entry, is_new] = clients_.try_emplace({of->first, id});
         Client& client = entry->second;
         if (is_new) {
@@ -96,14 +111,14 @@ public:
         return !client.waits() && has_share(client, total);
     }
     void take(Client& client) {
-        ++client.held_;
+        set_held(client, client.held_ + 1);
         ++client.principal_->second.held;
         ++held_;
         if (client.is_slow()) ++slow_held_;
     }
     void give_back(Client& client) {
         ENSURE(client.held_ > 0);
-        --client.held_;
+        set_held(client, client.held_ - 1);
         --client.principal_->second.held;
         --held_;
         if (client.is_slow()) --slow_held_;
@@ -139,36 +154,59 @@ public:
 
     // The fop waits until next() returns it, or until leave().
     void wait(Client& client, Place& place) {
-        if (!client.waits()) turns_.push_back(client);
+        if (!client.waits()) enter_line(client);
         client.waiting_.push_back(place);
     }
     void leave(Client& client, Place& place) {
         place.unlink();
         if (!client.waiting_.empty()) return;
-        static_cast<TurnPlace&>(client).unlink();
+        leave_line(client);
         forget_if_idle(client);
     }
     // Removes and returns a waiting fop whose client may hold another buffer; the caller must
     // take(). Null: there is none.
     Place* next(std::uint64_t total) {
-        TurnPlace* const chosen = turns_.find([this, total](TurnPlace& place) {
-            return has_share(static_cast<Client&>(place), total);
+        Client* chosen = nullptr;
+        turns_.find([this, total, &chosen](Principal& principal) {
+            chosen = first_with_share(principal, total);
+            return chosen != nullptr;
         });
-        return chosen == nullptr ? nullptr : pop(static_cast<Client&>(*chosen));
+        return chosen == nullptr ? nullptr : pop(*chosen);
     }
-    // Like pop(), for the next client in any case.
+    // Removes and returns a waiting fop, whether its client may hold another buffer or not. Null:
+    // none waits.
     Place* pop_any() {
-        return turns_.empty() ? nullptr : pop(static_cast<Client&>(turns_.front()));
+        if (turns_.empty()) return nullptr;
+        Principal& next = turns_.front();
+        Line& line = next.holders.empty() ? next.empty_handed : next.holders;
+        return pop(*line.begin()->second);
     }
-    bool anybody_waits() const { return !turns_.empty(); }
+    bool anybody_waits() const { return waiting_count_ > 0; }
     // Whether other clients wait for buffers.
     bool others_wait(const Client& client) const {
-        const TurnPlace* const other = turns_.find(
-            [&client](TurnPlace& place) { return &static_cast<Client&>(place) != &client; });
-        return other != nullptr;
+        return waiting_count_ > (client.waits() ? 1U : 0U);
     }
+    // How many clients next() has looked at since the start. It is the cost of a turn, which no
+    // fop shows.
+    std::uint64_t looked_at_count() const { return looked_at_count_; }
 
 private:
+    Client* first_with_share(const Principal& principal, std::uint64_t total) {
+        Client* first = nullptr;
+        const auto looks = [this, total](const Client& client) {
+            ++looked_at_count_;
+            return has_share(client, total);
+        };
+        if (!principal.empty_handed.empty()) {
+            Client* const next = principal.empty_handed.begin()->second;
+            if (looks(*next)) first = next;
+        }
+        for (const auto& [turn, holder] : principal.holders) {
+            if (first != nullptr && first->turn_ < turn) break;
+            if (looks(*holder)) return holder;
+        }
+        return first;
+    }
     bool has_share(const Client& client, std::uint64_t total) const {
         if (held_ >= total) return false;
         if (is_limited(client, total)) return has_room(client, total);
@@ -194,9 +232,34 @@ private:
     }
     Place* pop(Client& client) {
         Place* const place = client.waiting_.pop_front();
-        static_cast<TurnPlace&>(client).unlink();
-        if (!client.waiting_.empty()) turns_.push_back(client);
+        leave_line(client);
+        if (!client.waiting_.empty()) enter_line(client);
+        Principal& principal = client.principal_->second;
+        if (principal.linked()) {
+            principal.unlink();
+            turns_.push_back(principal);
+        }
         return place;
+    }
+    void enter_line(Client& client) {
+        client.turn_ = ++last_turn_;
+        client.line().emplace(client.turn_, &client);
+        ++waiting_count_;
+        Principal& principal = client.principal_->second;
+        if (!principal.linked()) turns_.push_back(principal);
+    }
+    void leave_line(Client& client) {
+        client.line().erase(client.turn_);
+        client.turn_ = 0;
+        --waiting_count_;
+        Principal& principal = client.principal_->second;
+        if (!principal.waits()) principal.unlink();
+    }
+    // A client that waits keeps its turn.
+    void set_held(Client& client, std::uint64_t held) {
+        Line::node_type place = client.line().extract(client.turn_);
+        client.held_ = held;
+        if (!place.empty()) client.line().insert(std::move(place));
     }
     void forget_if_idle(Client& client) {
         if (client.held_ > 0 || client.waits()) return;
@@ -207,7 +270,10 @@ private:
 
     std::map<std::string, Principal, std::less<>> principals_;
     std::map<std::pair<std::string_view, ClientId>, Client> clients_;
-    mutable core::IntrusiveList<TurnPlace> turns_;  // Clients with waiting fops.
+    core::IntrusiveList<Principal> turns_;  // Those whose clients wait.
+    std::uint64_t last_turn_ = 0;
+    std::size_t waiting_count_ = 0;  // The clients that wait.
+    std::uint64_t looked_at_count_ = 0;
     std::uint64_t held_ = 0;
     std::uint64_t slow_held_ = 0;  // The part of held_ that slow clients hold.
 };

@@ -59,6 +59,26 @@ TEST_CASE("core intrusive list: insert puts an object before the first later one
     REQUIRE(list.pop_front() == &three);
 }
 
+TEST_CASE("core intrusive list: a visit may begin behind an object, and removes what it sees",
+          "[core]") {
+    IntrusiveList<Item> list;
+    Item one(1);
+    Item two(2);
+    Item three(3);
+    list.push_back(one);
+    list.push_back(two);
+    list.push_back(three);
+    std::vector<int> seen;
+
+    list.for_each_after(one, [&seen](Item& item) {
+        seen.push_back(item.value);
+        item.unlink();
+    });
+
+    REQUIRE(seen == std::vector{2, 3});
+    REQUIRE(&list.back() == &one);
+}
+
 TEST_CASE("core intrusive list: those inside survive the list", "[core]") {
     std::optional<IntrusiveList<Item>> list(std::in_place);
     Item one(1);

@@ -75,6 +75,11 @@ public:
         }
         return true;
     }
+    // Whether the server has closed, and everything was received.
+    bool is_ended() const {
+        char byte = 0;
+        return recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+    }
     // Everything until the server closes.
     std::string receive() {
         std::string all;

@@ -2,7 +2,9 @@
 // Method: raw sockets against the real server, with a handler that answers what the test says.
 #include "daemon/admin_server.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -206,6 +208,33 @@ TEST_CASE("admin server: a few large bodies at a time are taken where a path tak
     for (const auto& each : held) REQUIRE(status_of(each->receive()) == 200);
     held.clear();
     REQUIRE(f.handler.requests().size() == 5);
+}
+
+TEST_CASE("admin server: large bodies that come too slowly keep no other out", "[daemon][admin]") {
+    Fixture f;
+    f.options.idle_timeout = 60s * fopd::testing::kSlowness;
+    f.options.large_body_timeout = 0s;
+    f.start();
+    const std::string begun =
+        "POST /v1/lrs/rule/load HTTP/1.1\r\nHost: fopd\r\nContent-Length: 1000000\r\n\r\n";
+    std::vector<Connection> slow;
+    for (int i = 0; i < 4; ++i) {
+        slow.emplace_back(f.options.socket);
+        slow.back().send(begun + std::string(100'000, 'x'));
+    }
+
+    const auto post = [&] {
+        Connection connection(f.options.socket);
+        connection.send(begun + std::string(1'000'000, 'x'));
+        return connection.receive();
+    };
+
+    // Until the server has read what the slow ones have sent, there are free places.
+    const auto patience = std::chrono::steady_clock::now() + 30s * fopd::testing::kSlowness;
+    const auto has_given_way = [&] { return std::ranges::any_of(slow, &Connection::is_ended); };
+    while (!has_given_way() && std::chrono::steady_clock::now() < patience) post();
+    CHECK(has_given_way());
+    CHECK(status_of(post()) == 200);
 }
 
 TEST_CASE("admin server: a chunked body without end is cut", "[daemon][admin]") {

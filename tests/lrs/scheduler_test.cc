@@ -3,8 +3,10 @@
 
 #include "lrs/scheduler.h"
 
+#include <deque>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/virtual_world.h"
@@ -64,8 +66,10 @@ struct Shell : fopd::testing::Replay {
           scheduler(*reactor, std::move(policy)),
           getter(scheduler) {}
 
-    NumberedRequest& bring(Lane lane = Lane::kData) {
+    // The text of `principal` outlives the request.
+    NumberedRequest& bring(Lane lane = Lane::kData, std::string_view principal = "alice") {
         NumberedRequest& request = requests.make(lane);
+        request.attributes.share = principal;
         scheduler.incoming(request);
         return request;
     }
@@ -153,21 +157,63 @@ TEST_CASE("lrs scheduler: control goes before data", "[lrs]") {
     shell.bring(Lane::kData);
     shell.bring(Lane::kControl);
     shell.bring(Lane::kData);
-    shell.bring(Lane::kControl);
+    shell.bring(Lane::kControl, "bob");
 
     shell.getter.ask(4);
 
     CHECK(shell.getter.taken() == Numbers{1, 3, 0, 2});
 }
 
-TEST_CASE("lrs scheduler: a flood of control requests lets data through", "[lrs]") {
+TEST_CASE("lrs scheduler: a principal's flood of control requests delays others by one each",
+          "[lrs]") {
+    Shell shell;
+    for (int i = 0; i < 3; ++i) shell.bring(Lane::kData);
+    for (int i = 0; i < 100; ++i) shell.bring(Lane::kControl);
+    shell.bring(Lane::kControl, "bob");
+
+    shell.getter.ask(7);
+    CHECK(shell.getter.taken() == Numbers{3, 103, 0, 4, 1, 5, 2});
+
+    // No data waits any more.
+    shell.bring(Lane::kControl, "bob");
+    shell.getter.ask(99);
+    CHECK(shell.getter.taken()[7] == 6);
+    CHECK(shell.getter.taken()[8] == 104);
+    CHECK(shell.getter.taken().size() == shell.requests.count());
+}
+
+TEST_CASE("lrs scheduler: a principal that sends one control request after the other has no more",
+          "[lrs]") {
+    Shell shell;
+    shell.bring(Lane::kData);
+    shell.bring(Lane::kControl);
+    shell.getter.ask(1);
+    shell.bring(Lane::kControl);
+    shell.getter.ask(2);
+    CHECK(shell.getter.taken() == Numbers{1, 0, 2});
+}
+
+TEST_CASE("lrs scheduler: control requests of many principals let data through", "[lrs]") {
     Shell shell;
     const auto& data = shell.bring(Lane::kData);
-    for (int i = 0; i < 100; ++i) shell.bring(Lane::kControl);
+    std::deque<std::string> principals;
+    for (int i = 0; i < 100; ++i) {
+        shell.bring(Lane::kControl, principals.emplace_back("p" + std::to_string(i)));
+    }
 
     shell.getter.ask(33);
 
     CHECK(shell.getter.taken().back() == data.number);
+}
+
+TEST_CASE("lrs scheduler: a getter that asks for data gets no control request", "[lrs]") {
+    Shell shell;
+    shell.getter.ask(1);
+    shell.scheduler.next(shell.getter, Asked::kData);
+    shell.bring(Lane::kControl);
+    CHECK(shell.getter.taken().empty());
+    shell.bring(Lane::kData);
+    CHECK(shell.getter.taken() == Numbers{1});
 }
 
 TEST_CASE("lrs scheduler: a throttled request is delivered at its time", "[lrs]") {

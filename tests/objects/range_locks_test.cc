@@ -1,8 +1,11 @@
 #include "objects/range_locks.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
+#include <vector>
 
+#include "core/random.h"
 #include "core/virtual_world.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
@@ -24,6 +27,7 @@ public:
     }
 
     struct Wish {
+        std::size_t number = 0;
         RangeLock lock;
         LockRequest request;
         core::WaitOptions wait;
@@ -33,6 +37,7 @@ public:
     Wish& want(store::BlockRange range, LockMode mode, store::Fid fid = kOne,
                core::WaitOptions wait = {}) {
         Wish& wish = wishes.emplace_back();
+        wish.number = wishes.size() - 1;
         wish.request = {.fid = fid, .range = range, .mode = mode};
         wish.wait = wait;
         reactor->spawn(gate, take(&wish));
@@ -50,10 +55,12 @@ public:
     core::Gate gate;
     RangeLocks locks;
     std::deque<Wish> wishes;
+    std::vector<std::size_t> granted;  // Numbers of wishes, in the order in which they had locks.
 
 private:
     Task<void> take(Wish* wish) {
         wish->result = co_await locks.acquire(wish->lock, wish->request, wish->wait);
+        if (wish->lock.held()) granted.push_back(wish->number);
     }
 };
 
@@ -177,6 +184,104 @@ TEST_CASE("objects range locks: letting go takes time in proportion to those tha
           "[objects]") {
     CHECK(compared_by_release(500) <= 2 * 500);
     CHECK(compared_by_release(4000) <= 2 * 4000);
+}
+
+// Each writer waits for the reader of its block, so no release of another reader grants it.
+TEST_CASE("objects range locks: letting go costs the same whatever the others wait for",
+          "[objects]") {
+    constexpr std::uint64_t kBlocks = 500;
+    Locking locking;
+    const auto want_each = [&locking](LockMode mode) {
+        for (std::uint64_t block = 0; block < kBlocks; ++block) {
+            locking.want({.first = block, .count = 1}, mode);
+        }
+    };
+    want_each(LockMode::kShared);
+    want_each(LockMode::kExclusive);
+    const std::uint64_t before = locking.locks.compared_count();
+    locking.let_go(locking.wishes[0]);
+    CHECK(locking.wishes[kBlocks].lock.held());
+    CHECK(locking.locks.compared_count() - before <= 2 * kBlocks);
+}
+
+namespace {
+
+// What RangeLocks does, written as its contract is: each time, all requests are compared with all
+// earlier ones.
+class SlowLocks {
+public:
+    void want(std::size_t number, const LockRequest& request) {
+        present_.push_back({.number = number, .request = request});
+        grant();
+    }
+    // The lock is released, or its wait ends.
+    void leave(std::size_t number) {
+        std::erase_if(present_, [number](const Each& each) { return each.number == number; });
+        grant();
+    }
+    // The numbers of those present that are `held`, or not.
+    std::vector<std::size_t> numbers(bool held) const {
+        std::vector<std::size_t> all;
+        for (const Each& each : present_) {
+            if (each.held == held) all.push_back(each.number);
+        }
+        return all;
+    }
+    const std::vector<std::size_t>& granted() const { return granted_; }
+
+private:
+    struct Each {
+        std::size_t number = 0;
+        LockRequest request;
+        bool held = false;
+    };
+    static bool conflict(const LockRequest& one, const LockRequest& other) {
+        if (one.fid != other.fid) return false;
+        if (one.mode == LockMode::kShared && other.mode == LockMode::kShared) return false;
+        return one.range.first < other.range.end() && other.range.first < one.range.end();
+    }
+    void grant() {
+        for (auto each = present_.begin(); each != present_.end(); ++each) {
+            const bool waits = std::any_of(present_.begin(), each, [each](const Each& earlier) {
+                return conflict(earlier.request, each->request);
+            });
+            if (each->held || waits) continue;
+            each->held = true;
+            granted_.push_back(each->number);
+        }
+    }
+
+    std::vector<Each> present_;  // The oldest first.
+    std::vector<std::size_t> granted_;
+};
+
+}  // namespace
+
+TEST_CASE("objects range locks: locks are granted to whom and when a slow model grants them",
+          "[objects]") {
+    core::Random random(GENERATE(range(1U, 21U)));
+    Locking locking;
+    SlowLocks model;
+    for (int step = 0; step < 400; ++step) {
+        const std::size_t present = model.numbers(true).size() + model.numbers(false).size();
+        if (present == 0 || random.below(60) >= present) {
+            // The second id is in the bucket of the first one.
+            const store::Fid fid{.high = 1, .low = random.below(3) == 0 ? 257U : 1U};
+            const bool is_whole = random.below(8) == 0;
+            const store::BlockRange some{.first = random.below(20), .count = 1 + random.below(6)};
+            const LockMode mode = random.below(2) == 0 ? LockMode::kShared : LockMode::kExclusive;
+            const auto& wish = locking.want(is_whole ? kWholeObject : some, mode, fid);
+            model.want(wish.number, wish.request);
+        } else {
+            std::vector<std::size_t> some = model.numbers(random.below(4) > 0);
+            if (some.empty()) continue;
+            const std::size_t number = some[random.below(some.size())];
+            locking.let_go(locking.wishes[number]);
+            model.leave(number);
+        }
+        REQUIRE(locking.granted == model.granted());
+        REQUIRE(locking.locks.waiting_count() == model.numbers(false).size());
+    }
 }
 
 }  // namespace fopd::objects

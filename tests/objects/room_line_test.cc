@@ -27,10 +27,12 @@ RoomLine::Key recall_of(std::uint64_t number) {
 
 class Line {
 public:
-    void wait(const RoomLine::Key& key, std::uint64_t blocks = kWanted,
-              std::string_view who = "alice", Instant deadline = kNever) {
+    // Without `who` each place is of an owner of its own.
+    void wait(const RoomLine::Key& key, std::uint64_t blocks = kWanted, std::string_view who = {},
+              Instant deadline = kNever) {
+        const std::string own = "owner of " + std::to_string(key.fid.low);
         line.wait({.key = key,
-                   .owner = &use.owner({.pool = 1, .owner = who}),
+                   .owner = &use.owner({.pool = 1, .owner = who.empty() ? own : who}),
                    .blocks = blocks,
                    .deadline = deadline},
                   now);
@@ -89,7 +91,7 @@ TEST_CASE("objects room line: who goes away has no place", "[objects]") {
     line.line.forget(key_of(1).fid);
     CHECK(line.before(key_of(9)) == 3 * kWanted);
     // Its deadline passes.
-    line.wait(key_of(2), kWanted, "alice", after(line.now, 1s));
+    line.wait(key_of(2), kWanted, {}, after(line.now, 1s));
     line.pass(1s);
     CHECK(line.before(key_of(9)) == 2 * kWanted);
     // It does not come again: its client has cancelled it, or has gone.
@@ -109,7 +111,7 @@ TEST_CASE("objects room line: who goes away has no place", "[objects]") {
 TEST_CASE("objects room line: the number of places is bounded, for each owner too", "[objects]") {
     constexpr std::uint64_t kMax = RoomLine::kPlacesMax;
     Line line;
-    for (std::uint64_t each = 1; each <= kMax; ++each) line.wait(key_of(each));
+    for (std::uint64_t each = 1; each <= kMax; ++each) line.wait(key_of(each), kWanted, "alice");
     CHECK(line.line.count(line.now) == kMax / 2);
     for (std::uint64_t each = 1; each <= kMax; ++each) line.wait(key_of(1000 + each), 1, "bob");
     CHECK(line.line.count(line.now) == kMax / 2 + kMax / 4);
@@ -166,6 +168,35 @@ TEST_CASE("objects room line: a place for which nothing gets on loses its turn f
     CHECK(line.before(key_of(3)) == 0);
     pass_turn(11, RoomLine::kYields - 10min);
     CHECK(line.before(key_of(2)) == kWanted);
+}
+
+TEST_CASE("objects room line: an owner delays others no more with many places than with one",
+          "[objects]") {
+    constexpr std::uint64_t kMany = 100;
+    constexpr std::uint64_t kOthers = 1000;
+    Line line;
+    const auto pass = [&line](Duration span) {
+        for (Duration passed{0}; passed < span; passed += 2s) {
+            line.pass(2s);
+            for (std::uint64_t each = 1; each <= kMany; ++each) {
+                line.wait(key_of(each), 10 * kWanted - each, "alice");
+            }
+            line.wait(key_of(kOthers), kWanted, "bob");
+            line.line.observe(10, line.now);
+        }
+    };
+    pass(RoomLine::kGrace + 4s);
+    CHECK(line.before(key_of(kOthers)) == 10 * kWanted - 1);
+    // Alice's own come in their order, and a later request leaves the room of both owners.
+    CHECK(line.before(key_of(kMany)) == 10 * kWanted - 1);
+    CHECK(line.before(key_of(kOthers + 1)) == 11 * kWanted - 1);
+    line.line.leave(key_of(1));
+    CHECK(line.before(key_of(kOthers)) == 10 * kWanted - 2);
+
+    // All of them have one turn together, and are behind bob's for a while.
+    pass(RoomLine::kTurn + 10s);
+    CHECK(line.before(key_of(kOthers)) == 0);
+    CHECK(line.before(key_of(kOthers + 1)) == kWanted);
 }
 
 TEST_CASE("objects room line: recalls keep their order, and the room of one at a time is kept",

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,94 @@ TEST_CASE("reqh parked: fops that keep their buffers at a lock leave some to oth
     held.let_go();
     require_all_done(node, writes);
     CHECK(node.all_buffers_are_back());
+}
+
+namespace {
+
+// Two disks, of which the second does not answer for a minute.
+class SilentDisk : public StoreStage {
+public:
+    explicit SilentDisk(std::uint32_t localities, std::size_t foms_max)
+        : StoreStage({.localities = localities, .disks = 2, .buffer_count = 64}),
+          silent_(create({}, kFirstSlot + 1)),
+          other_(create({}, kFirstSlot)) {
+        handler().set_limits({.max_foms = static_cast<std::uint32_t>(foms_max)});
+        for (const fop::Fid fid : {silent_, other_}) write(fid, 0, pattern(kBlock, 1));
+        set_delay(1, 1min);
+    }
+    void set_delay(std::uint32_t number, Duration delay) {
+        disk(number).faults().delay_min = disk(number).faults().delay_max = delay;
+    }
+    FakeFop* read_silent() { return &send(of(silent_)); }
+    FakeFop* read_other() {
+        FopSpec spec = of(other_);
+        spec.principal = "bob";
+        return &send(std::move(spec));
+    }
+
+private:
+    FopSpec of(fop::Fid fid) {
+        return reads_.emplace_back(fid, std::vector{fop::Range{.offset = 0, .length = kBlock}})
+            .spec(WriteSpec::Way::kInline);
+    }
+
+    std::deque<ReadSpec> reads_;  // They outlive the fops.
+    const fop::Fid silent_;
+    const fop::Fid other_;
+};
+
+}  // namespace
+
+TEST_CASE("reqh parked: fops for a disk that does not answer keep no others from running for long",
+          "[reqh]") {
+    constexpr std::size_t kMaxFoms = 4;
+    SilentDisk node(GENERATE(1U, 2U), kMaxFoms);
+    std::vector<FakeFop*> reads;
+    for (std::size_t i = 0; i < 20; ++i) reads.push_back(node.read_silent());
+    const FakeFop* const other = node.read_other();
+    node.run_for(1s);
+    REQUIRE(node.handler().running_count() == kMaxFoms);
+    CHECK_FALSE(other->answer.has_value());
+
+    node.run_for(kDiskAnswersWithin);
+    REQUIRE(other->answer.has_value());
+    CHECK(other->status() == fop::Status::kDone);
+    // As many run as may, so further ones are answered at once.
+    CHECK(node.handler().running_count() == kMaxFoms);
+    for (std::size_t i = kMaxFoms; i < reads.size(); ++i) {
+        REQUIRE(reads[i]->answer.has_value());
+        CHECK(reads[i]->status() == fop::Status::kTryAgain);
+    }
+
+    node.run_for(1min);
+    reads.resize(kMaxFoms);
+    require_all_done(node, reads);
+    node.set_delay(1, 1ms);
+    node.run_for(1s);
+    reads = {node.read_silent()};
+    require_all_done(node, reads);
+}
+
+TEST_CASE("reqh parked: half of the foms may run for a disk that does not answer", "[reqh]") {
+    constexpr std::size_t kMaxFoms = 6;
+    SilentDisk node(1, kMaxFoms);
+    node.set_delay(0, 1s);
+    std::vector<FakeFop*> reads{node.read_silent()};
+    node.run_for(kDiskAnswersWithin);
+    // As long as there is room, nobody looks at what runs.
+    for (std::size_t i = 1; i < kMaxFoms; ++i) reads.push_back(node.read_other());
+    node.run_for(200ms);
+    for (int i = 0; i < 2; ++i) reads.push_back(node.read_silent());
+    const FakeFop* const beyond = node.read_silent();
+    reads.push_back(node.read_other());
+    node.run_for(100ms);
+    CHECK(node.handler().running_count() == kMaxFoms + 3);
+    REQUIRE(beyond->answer.has_value());
+    CHECK(beyond->status() == fop::Status::kTryAgain);
+
+    for (const std::uint32_t disk : {0U, 1U}) node.set_delay(disk, 1ms);
+    node.run_for(2min);
+    require_all_done(node, reads);
 }
 
 }  // namespace fopd::reqh::testing::parked_foms

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "core/random.h"
 #include "tests/catch.h"
 
 namespace fopd::reqh {
@@ -162,6 +163,127 @@ TEST_CASE("reqh shares: a client's waiters are served in order, and clients take
     CHECK(shares.next(kTotal) == &places[2]);
     CHECK(shares.next(kTotal) == &places[4]);
     CHECK(shares.next(kTotal) == nullptr);
+}
+
+TEST_CASE("reqh shares: a principal with many clients has no more turns than one with few",
+          "[reqh]") {
+    Shares shares;
+    std::deque<Shares::Place> places(4);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        shares.wait(shares.client_of("alice", number(i)), places[i]);
+    }
+    shares.wait(shares.client_of("bob", number(3)), places[3]);
+    CHECK(shares.next(kTotal) == &places[0]);
+    CHECK(shares.next(kTotal) == &places[3]);
+    CHECK(shares.next(kTotal) == &places[1]);
+    CHECK(shares.next(kTotal) == &places[2]);
+    CHECK(shares.next(kTotal) == nullptr);
+}
+
+TEST_CASE("reqh shares: a client that waits keeps its turn when it gets or gives a buffer",
+          "[reqh]") {
+    Shares shares;
+    std::deque<Shares::Place> places(3);
+    std::deque<Shares::Client*> clients;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        clients.push_back(&shares.client_of("alice", number(i)));
+    }
+    shares.take(*clients[0]);
+    for (std::size_t i = 0; i < 3; ++i) shares.wait(*clients[i], places[i]);
+    shares.take(*clients[1]);
+    shares.give_back(*clients[0]);
+    for (Shares::Place& place : places) CHECK(shares.next(kTotal) == &place);
+    CHECK_FALSE(shares.anybody_waits());
+}
+
+TEST_CASE("reqh shares: a turn looks at no more waiting clients than there are buffers", "[reqh]") {
+    Shares shares;
+    fill(shares, "bob", 0);
+    for (std::uint32_t client = 0; client < 200; ++client) fill(shares, "alice", client);
+    std::deque<Shares::Place> places(5000);
+    for (std::uint32_t i = 0; i < places.size(); ++i) {
+        Shares::Client& client = shares.client_of("alice", number(1000 + i));
+        while (shares.may_take(client, kTotal)) shares.take(client);
+        shares.wait(client, places[i]);
+    }
+    Shares::Place other;
+    shares.wait(shares.client_of("carol", number(1)), other);
+    const std::uint64_t before = shares.looked_at_count();
+    CHECK(shares.next(kTotal) == &other);
+    CHECK(shares.next(kTotal) == nullptr);
+    CHECK(shares.looked_at_count() - before <= 2 * kTotal);
+}
+
+TEST_CASE("reqh shares: nobody waits who has a share", "[reqh]") {
+    constexpr std::uint64_t kFew = 24;
+    struct Known {
+        std::string principal;
+        Shares::ClientId id{};
+        std::uint64_t held = 0;
+        std::uint64_t slow = 0;
+        std::deque<Shares::Place> waiting;  // Those at the front may have had their turn.
+        Shares::Client* client = nullptr;   // Null: it holds nothing, and does not wait.
+    };
+    core::Random random(GENERATE(range(1U, 31U)));
+    Shares shares;
+    std::deque<Known> all(15);
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+        all[i].principal = "a" + std::to_string(i % 3);
+        all[i].id = number(i);
+    }
+    const auto serve = [&] {
+        while (Shares::Place* const place = shares.next(kFew)) {
+            for (Known& known : all) {
+                if (known.waiting.empty() || &known.waiting.front() != place) continue;
+                known.waiting.pop_front();
+                shares.take(*known.client);
+                ++known.held;
+                break;
+            }
+        }
+    };
+    for (int step = 0; step < 300; ++step) {
+        Known& known = all[random.below(all.size())];
+        switch (random.below(4)) {
+            case 0:
+            case 1:
+                known.client = &shares.client_of(known.principal, known.id);
+                if (shares.may_take(*known.client, kFew)) {
+                    shares.take(*known.client);
+                    ++known.held;
+                } else {
+                    shares.wait(*known.client, known.waiting.emplace_back());
+                }
+                break;
+            case 2:
+                if (known.held <= known.slow) continue;
+                --known.held;
+                shares.give_back(*known.client);
+                break;
+            default:
+                if (known.slow > 0 && random.below(2) == 0) {
+                    --known.slow;
+                    shares.end_slow(*known.client);
+                } else if (known.slow < known.held) {
+                    ++known.slow;
+                    shares.begin_slow(*known.client);
+                }
+        }
+        serve();
+    }
+    // Each that waits gives up, and would find nothing, either.
+    for (Known& known : all) {
+        while (!known.waiting.empty()) {
+            shares.leave(*known.client, known.waiting.back());
+            known.waiting.pop_back();
+            if (!known.waiting.empty()) continue;
+            known.client = &shares.client_of(known.principal, known.id);
+            CHECK_FALSE(shares.may_take(*known.client, kFew));
+            Shares::Place place;
+            shares.wait(*known.client, place);
+            shares.leave(*known.client, place);
+        }
+    }
 }
 
 }  // namespace fopd::reqh

@@ -269,6 +269,69 @@ TEST_CASE("reqh upload room: an upload keeps its place at the end of a write, ho
     CHECK(room.needed_before(2) == 60);
 }
 
+TEST_CASE("reqh upload room: an upload that is too slow keeps no room", "[reqh]") {
+    using objects::OpenUploads;
+    Uploads room;
+    room.space = {.total_blocks = 100'000, .free_blocks = 100'000};
+    room.begin(1, 40'000);
+    room.begin(2, 50'000, "bob");
+    const auto pass = [&room](Duration span, std::uint64_t blocks_each_20_seconds) {
+        for (Duration passed{0}; passed < span; passed += 20s) {
+            room.now = after(room.now, 20s);
+            room.write(1, blocks_each_20_seconds, blocks_each_20_seconds);
+            room.write(2, 400, 400);
+        }
+    };
+    constexpr std::uint64_t kInPace = 20 * OpenUploads::kBlocksPerSecondMin;
+
+    pass(4 * OpenUploads::kPaceSpan, kInPace);
+    CHECK(room.uploads.keeps_room(Uploads::fid(1)));
+    pass(OpenUploads::kPaceSpan - 20s, 1);
+    CHECK(room.uploads.keeps_room(Uploads::fid(1)));
+    // With each block it keeps its room for a moment.
+    pass(40s, 1);
+    room.now = after(room.now, 1s);
+    CHECK(room.needed_before(2) == 0);
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(1)));
+    CHECK(room.uploads.keeps_room(Uploads::fid(2)));
+    // That it is refused then does not help it.
+    room.stay(1);
+    CHECK_FALSE(room.uploads.keeps_room(Uploads::fid(1)));
+    // It gets on again.
+    room.write(1, kInPace, kInPace);
+    room.now = after(room.now, 19s);
+    CHECK(room.needed_before(2) > 0);
+}
+
+TEST_CASE("reqh upload room: writes whose bytes do not come keep no room", "[reqh]") {
+    using objects::OpenUploads;
+    Uploads room;
+    room.begin(1, 100);
+    std::array<OpenUploads::Write, 2> writes;
+    writes[0].begin(room.uploads, Uploads::fid(1), 10);
+    for (Duration passed{0}; passed < OpenUploads::kPaceSpan; passed += 20s) {
+        CHECK(room.needed_before(2) == 100);
+        writes[1].begin(room.uploads, Uploads::fid(1), 10);
+        room.now = after(room.now, 20s);
+        writes[0].give_back();
+        std::swap(writes[0], writes[1]);
+    }
+    // Only the write in progress counts.
+    CHECK(room.needed_before(2) == 10);
+    writes[0].give_back();
+}
+
+TEST_CASE("reqh upload room: an upload that waits for older ones is not too slow", "[reqh]") {
+    using objects::OpenUploads;
+    Uploads room;
+    room.begin(1, 100);
+    for (Duration passed{0}; passed < 2 * OpenUploads::kPaceSpan; passed += 20s) {
+        room.now = after(room.now, 20s);
+        room.stay(1);
+    }
+    CHECK(room.needed_before(2) == 100);
+}
+
 TEST_CASE("reqh upload room: only new blocks are progress", "[reqh]") {
     Uploads room;
     room.begin(1, 100);
