@@ -3,10 +3,8 @@
 #include <expected>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <typeindex>
 #include <typeinfo>
 #include <utility>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <typeindex>
 #include <typeinfo>
 #include <utility>
-#include <vector>
 
 #include "config/record.h"
 #include "config/type.h"

@@ -1,6 +1,5 @@
 // The verbs of the admin socket about sessions and fops.
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "config/problem.h"

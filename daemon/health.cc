@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "config/text_check.h"
 #include "daemon/space_watch.h"
 #include "devices/settings.h"
 

@@ -1,7 +1,6 @@
 #include "daemon/load_report.h"
 
 #include <array>
-#include <limits>
 
 namespace fopd::daemon {
 

@@ -6,7 +6,6 @@
 
 #include "daemon/json_writer.h"
 #include "daemon/log_format.h"
-#include "daemon/settings.h"
 #include "daemon/version.h"
 #include "fabric/address.h"
 #include "fabric/session/session.h"

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include "fop/borrowed.h"

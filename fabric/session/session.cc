@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 
-#include "core/printable.h"
 #include "fabric/session/session_host.h"
 #include "fop/mac.h"
 

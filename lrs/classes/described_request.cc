@@ -1,7 +1,6 @@
 #include "lrs/classes/described_request.h"
 
 #include <string_view>
-#include <utility>
 
 #include "core/whole_number.h"
 #include "fop/principal.h"

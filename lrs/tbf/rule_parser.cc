@@ -1,13 +1,11 @@
 #include "lrs/tbf/rule_parser.h"
 
 #include <optional>
-#include <utility>
 
 #include "config/units.h"
 #include "core/ensure.h"
 #include "core/whole_number.h"
 #include "lrs/classes/rule_reader.h"
-#include "lrs/classes/rule_values.h"
 
 namespace fopd::lrs {
 
