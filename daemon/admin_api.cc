@@ -211,10 +211,8 @@ Task<AdminReply> AdminApi::status(AdminRequest) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::devices(AdminRequest) {
     JsonWriter json;
-    json.begin_object().key("devices").begin_array();
-    for (const DiskReport& each : parts_.node.disks().reports_of_all()) write_disk(json, each);
-    json.end_array().end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object().array("devices", parts_.node.disks().reports_of_all(), &write_disk);
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::reload(AdminRequest) {
@@ -224,18 +222,17 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         json.begin_object();
         json.list("changed", keys_in_force(reloaded->changes));
         json.list("needs_restart", reloaded->needs_restart);
-        json.field("hash", std::string_view(reloaded->hash));
+        json.field("hash", reloaded->hash);
         json.key("devices").begin_array();
         for (const DeviceOutcome& each : reloaded->devices) {
             json.begin_object()
-                .field("device", std::string_view(each.device))
+                .field("device", each.device)
                 .field("result", to_string(each.kind))
-                .field("reason", std::string_view(each.words))
+                .field("reason", each.words)
                 .end_object();
         }
         json.end_array();
-        json.end_object();
-        AdminReply reply = json_reply(kOk, json.text());
+        AdminReply reply = object_reply(json);
         reply.changes = reloaded->for_audit();
         for (const DeviceOutcome& each : reloaded->devices) {
             if (!each.done()) reply.reason = "device " + each.device + ": " + each.words;
@@ -260,14 +257,13 @@ Task<AdminReply> AdminApi::health(AdminRequest) {
 Task<AdminReply> AdminApi::keys(AdminRequest) {
     const auto files = parts_.node.reloads().principals_files();
     JsonWriter json;
-    json.begin_object().field("file", std::string_view(parts_.configuration.file()));
+    json.begin_object().field("file", parts_.configuration.file());
     json.text_or_null("principals", files.configured);
     json.text_or_null("principals_in_use", files.in_use);
     const auto mode = parts_.configuration.current()->get<AuthSettings>().mode;
     json.field("open_to_all", mode == AuthSettings::Mode::kNone);
     json.field("uid", std::uint64_t{::geteuid()}).field("gid", std::uint64_t{::getegid()});
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
@@ -280,8 +276,8 @@ Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
                             reloaded.error().problems);
     }
     JsonWriter json;
-    json.begin_object().list("changed", keys_in_force(reloaded->changes)).end_object();
-    AdminReply reply = json_reply(kOk, json.text());
+    json.begin_object().list("changed", keys_in_force(reloaded->changes));
+    AdminReply reply = object_reply(json);
     reply.changes = reloaded->for_audit();
     co_return reply;
 }
@@ -340,16 +336,16 @@ AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     }
     JsonWriter json;
     json.begin_object()
-        .field("device", std::string_view(result->device))
+        .field("device", result->device)
         .field("result", to_string(result->kind))
-        .field("file", std::string_view(parts_.configuration.file()))
+        .field("file", parts_.configuration.file())
         .field("in_file", parts_.node.devices().is_configured(result->device));
     if (result->lost) {
         json.key("lost")
             .begin_object()
             .field("slot", std::uint64_t{result->lost->slot})
-            .field("disk", std::string_view(result->lost->disk))
-            .field("pool", std::string_view(result->lost->pool))
+            .field("disk", result->lost->disk)
+            .field("pool", result->lost->pool)
             .field("objects", result->lost->object_count)
             .end_object();
     }
@@ -361,8 +357,7 @@ AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     } else {
         write_disk(json, *report);
     }
-    json.end_object();
-    return json_reply(kOk, json.text());
+    return object_reply(json);
 }
 
 namespace {
@@ -403,8 +398,8 @@ Task<AdminReply> AdminApi::drain(AdminRequest request) {
         if (!drives.empty()) co_return failure(kUnavailable, words_of(drives));
     }
     JsonWriter json;
-    json.begin_object().field("state", "drained").field("seconds", took).end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object().field("state", "drained").field("seconds", took);
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::log_level(AdminRequest request) {
@@ -420,11 +415,8 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
     emit_each(parts_.events, core::Level::kInfo, "daemon.log_level",
               {{"level", level_name(*level)}, {"was", level_name(before)}});
     JsonWriter json;
-    json.begin_object()
-        .field("level", level_name(*level))
-        .field("was", level_name(before))
-        .end_object();
-    AdminReply reply = json_reply(kOk, json.text());
+    json.begin_object().field("level", level_name(*level)).field("was", level_name(before));
+    AdminReply reply = object_reply(json);
     reply.changes.push_back({.path = "log.level",
                              .old_value = std::string(level_name(before)),
                              .new_value = std::string(level_name(*level)),
@@ -532,8 +524,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     if (done == 0) co_return failure(kConflict, config::joined(problems));
     JsonWriter json;
     json.begin_object().field("devices", std::uint64_t{done}).list("problems", problems);
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 }  // namespace fopd::daemon

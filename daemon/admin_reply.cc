@@ -12,6 +12,10 @@ AdminReply json_reply(int status, std::string body) {
     return {.status = status, .content_type = "application/json", .body = std::move(body)};
 }
 
+AdminReply object_reply(JsonWriter& json) {
+    return json_reply(kOk, json.end_object().text());
+}
+
 AdminReply failure(int status, std::string_view message) {
     JsonWriter json;
     json.begin_object().field("error", message).end_object();

@@ -64,7 +64,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
     const Instant now = node.now();
     JsonWriter json;
     json.begin_object();
-    json.field("name", std::string_view(node_name(*configuration.current())));
+    json.field("name", node_name(*configuration.current()));
     json.field("version", version());
     json.field("pid", ::getpid());
     json.field("state", to_string(node.state()));
@@ -72,8 +72,8 @@ std::string status_json(const Node& node, const Configuration& configuration,
     if (node.life().ready_at() != kNever)
         json.field("ready_s", in_seconds(node.life().ready_at() - node.life().created_at()));
     json.key("config").begin_object();
-    json.field("file", std::string_view(configuration.file()));
-    json.field("hash", std::string_view(configuration.hash()));
+    json.field("file", configuration.file());
+    json.field("hash", configuration.hash());
     json.list("differs", configuration.differing_keys());
     json.list("needs_restart", configuration.keys_waiting_for_restart());
     json.end_object();
@@ -97,9 +97,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
                        index < facts.threads.size() ? facts.threads[index] : kNoThread);
     }
     json.end_array();
-    json.key("devices").begin_array();
-    for (const DiskReport& disk : node.disks().reports_of_all()) write_disk(json, disk);
-    json.end_array();
+    json.array("devices", node.disks().reports_of_all(), &write_disk);
     json.key("missing_slots");
     node.missing().write(json);
     std::vector<std::string> warnings;
@@ -119,9 +117,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
 namespace {
 
 void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
-    json.begin_object().field("reason", std::string_view(finding.reason));
+    json.begin_object().field("reason", finding.reason);
     json.field_or_null("object", finding.object.transform(&objects::format_fid));
-    json.field("name", std::string_view(finding.name));
+    json.field("name", finding.name);
     json.field_or_null("object_block", finding.object_block);
     std::optional<std::uint64_t> block;
     if (finding.range) block = finding.range->block;
@@ -138,8 +136,8 @@ void write_check(JsonWriter& json, std::string_view device, const objects::Check
     json.begin_object()
         .field("device", device)
         .field("state", objects::to_string(check.state))
-        .field("stage", std::string_view(check.stage))
-        .field("problem", std::string_view(check.problem))
+        .field("stage", check.stage)
+        .field("problem", check.problem)
         .field("seconds", in_seconds(check.took))
         .field("objects", report.objects)
         .field("uploads", report.uploads)
@@ -151,21 +149,19 @@ void write_check(JsonWriter& json, std::string_view device, const objects::Check
         .field("log_entries", report.log_entries)
         .field("log_records", report.log_records)
         .field("findings", report.finding_count);
-    json.key("found").begin_array();
-    for (const store::CheckFinding& each : report.findings) write_finding(json, each);
-    json.end_array().end_object();
+    json.array("found", report.findings, &write_finding).end_object();
 }
 
 void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& session) {
     const fabric::SessionInfo& info = session.info;
     json.begin_object();
-    json.field("id", std::string_view(fabric::format_session_id(info.id)));
+    json.field("id", fabric::format_session_id(info.id));
     json.field("locality", session.locality);
-    json.field("peer", std::string_view(info.peer));
+    json.field("peer", info.peer);
     lrs::Digits digits;
     json.field("client", lrs::hex_of_client(info.client, digits));
-    json.field("principal", std::string_view(info.principal));
-    json.field("user", std::string_view(info.user));
+    json.field("principal", info.principal);
+    json.field("user", info.user);
     json.field("age_s", in_seconds(info.age));
     json.field("idle_s", in_seconds(info.idle));
     json.field("fops", info.statistics.fops);
@@ -195,7 +191,7 @@ void write_spent(JsonWriter& json, const fop::TimeSpent& spent) {
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     const bool finished = record.state == reqh::FopRecord::State::kFinished;
     json.begin_object();
-    json.field("id", std::string_view(reqh::format_fop_id(record.id)));
+    json.field("id", reqh::format_fop_id(record.id));
     json.field("op", record.type->name);
     json.field("peer", record.peer.view());
     json.field("principal", record.principal.view());
@@ -207,10 +203,10 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     if (finished) json.field("status", to_string(record.status));
     json.field("phase", to_string(record.times.phase()));
     if (record.wait.what != reqh::WaitsFor::kNothing) {
-        json.field("waits_for", std::string_view(reqh::to_text(record.wait)));
+        json.field("waits_for", reqh::to_text(record.wait));
     }
     if (finished && record.waited.span > Duration::zero()) {
-        json.field("waited_for", std::string_view(reqh::to_text(record.waited.wait)));
+        json.field("waited_for", reqh::to_text(record.waited.wait));
         json.field("waited_s", in_seconds(record.waited.span));
     }
     if (finished) write_spent(json, record.spent);
