@@ -224,12 +224,23 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
 
 namespace {
 
-// A counter of the sessions of a locality.
-struct SessionFigure {
+template <typename Owner>
+struct CounterOf {
     std::string_view name;
     std::string_view help;
-    core::Counter fabric::HostStatistics::* counter;
+    core::Counter Owner::* counter;
 };
+
+template <typename Owner>
+void collect_counters(core::MetricSink& sink, std::span<const CounterOf<Owner>> counters,
+                      std::span<const core::Label> labels, const Owner& owner) {
+    for (const CounterOf<Owner>& each : counters) {
+        const auto count = static_cast<double>((owner.*each.counter).get());
+        sink.counter(each.name, each.help, labels, count);
+    }
+}
+
+using SessionFigure = CounterOf<fabric::HostStatistics>;
 constexpr std::array kSessionFigures{
     SessionFigure{"fopd_sessions_opened", "Sessions ever opened.", &fabric::HostStatistics::opened},
     SessionFigure{"fopd_sessions_refused", "Connections that were refused a session.",
@@ -262,6 +273,23 @@ constexpr std::array kSessionFigures{
                   &fabric::HostStatistics::bytes_pushed},
 };
 
+using ReactorFigure = CounterOf<core::ReactorStats>;
+constexpr std::array kReactorFigures{
+    ReactorFigure{"fopd_locality_turns", "Turns of the locality's event loop.",
+                  &core::ReactorStats::turns},
+    ReactorFigure{"fopd_locality_sleeps", "Times the locality went to sleep.",
+                  &core::ReactorStats::sleeps},
+    ReactorFigure{"fopd_locality_resumed", "Coroutines the locality resumed.",
+                  &core::ReactorStats::resumed},
+    ReactorFigure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired},
+    ReactorFigure{"fopd_locality_messages", "Messages from other threads.",
+                  &core::ReactorStats::messages},
+    ReactorFigure{"fopd_locality_io_submitted", "I/O operations submitted.",
+                  &core::ReactorStats::io_submitted},
+    ReactorFigure{"fopd_locality_io_completed", "I/O operations completed.",
+                  &core::ReactorStats::io_completed},
+};
+
 // A counter of the requests that were put off for want of one kind of memory.
 struct MemoryLack {
     std::string_view memory;
@@ -278,10 +306,7 @@ void collect_sessions(core::MetricSink& sink, std::string_view index,
     const std::array labels{core::Label{"locality", index}};
     sink.gauge("fopd_sessions", "Sessions that are open.", labels,
                static_cast<double>(host.sessions.get()));
-    for (const SessionFigure& figure : kSessionFigures) {
-        sink.counter(figure.name, figure.help, labels,
-                     static_cast<double>((host.*figure.counter).get()));
-    }
+    collect_counters<fabric::HostStatistics>(sink, kSessionFigures, labels, host);
     for (const fabric::Stranger::Kind kind : fabric::kStrangerKinds) {
         const std::array kind_labels{core::Label{"locality", index},
                                      core::Label{"kind", fabric::to_string(kind)}};
@@ -353,34 +378,11 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         sink.gauge("fopd_node_state", "1 for the state of the node, 0 for all others.", state_label,
                    state == state_now ? 1 : 0);
     }
-    struct Figure {
-        std::string_view name;
-        std::string_view help;
-        core::Counter core::ReactorStats::* counter;
-    };
-    static constexpr std::array kFigures{
-        Figure{"fopd_locality_turns", "Turns of the locality's event loop.",
-               &core::ReactorStats::turns},
-        Figure{"fopd_locality_sleeps", "Times the locality went to sleep.",
-               &core::ReactorStats::sleeps},
-        Figure{"fopd_locality_resumed", "Coroutines the locality resumed.",
-               &core::ReactorStats::resumed},
-        Figure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired},
-        Figure{"fopd_locality_messages", "Messages from other threads.",
-               &core::ReactorStats::messages},
-        Figure{"fopd_locality_io_submitted", "I/O operations submitted.",
-               &core::ReactorStats::io_submitted},
-        Figure{"fopd_locality_io_completed", "I/O operations completed.",
-               &core::ReactorStats::io_completed},
-    };
     for (const auto& locality : node_.localities()) {
         const std::string index = std::to_string(locality->index());
         const std::array labels{core::Label{"locality", index}};
         const core::ReactorStats& stats = locality->reactor().stats();
-        for (const Figure& figure : kFigures) {
-            sink.counter(figure.name, figure.help, labels,
-                         static_cast<double>((stats.*figure.counter).get()));
-        }
+        collect_counters<core::ReactorStats>(sink, kReactorFigures, labels, stats);
         sink.counter("fopd_locality_busy_seconds", "CPU time the locality has used.", labels,
                      in_seconds(cpu_time_(locality->index())));
         sink.gauge("fopd_buffers_free", "Buffers that are not in use.", labels,
