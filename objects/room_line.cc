@@ -77,18 +77,27 @@ void RoomLine::forget(store::Fid fid) {
     std::erase_if(places_, [fid](const Place& each) { return each.waiting.key.fid == fid; });
 }
 
-std::uint64_t RoomLine::wanted_before(const Key& key, Instant now) {
+template <typename IsEnd>
+std::uint64_t RoomLine::wanted(std::size_t recalls_max, Instant now, IsEnd is_end) {
     let_go(now);
     std::uint64_t blocks = 0;
-    bool counts_recall = !key.is_recall;
     for (const Place& each : places_) {
-        if (each.waiting.key == key) break;
+        if (is_end(each)) break;
         const bool is_recall = each.waiting.key.is_recall;
-        if (!has_force(each, now) || (is_recall && !counts_recall)) continue;
+        if (!has_force(each, now) || (is_recall && recalls_max == 0)) continue;
         blocks += each.waiting.blocks;
-        if (is_recall) counts_recall = false;
+        if (is_recall) --recalls_max;
     }
     return blocks;
+}
+
+std::uint64_t RoomLine::wanted_before(const Key& key, Instant now) {
+    return wanted(key.is_recall ? 0 : 1, now,
+                  [&key](const Place& each) { return each.waiting.key == key; });
+}
+
+std::uint64_t RoomLine::wanted_since(Instant since, Instant now) {
+    return wanted(1, now, [since](const Place& each) { return each.has_force_from() >= since; });
 }
 
 std::optional<RoomLine::Waiting> RoomLine::first_recall_before(const Key& key, Instant now) {
@@ -98,20 +107,6 @@ std::optional<RoomLine::Waiting> RoomLine::first_recall_before(const Key& key, I
         if (each.waiting.key.is_recall && has_force(each, now)) return each.waiting;
     }
     return std::nullopt;
-}
-
-std::uint64_t RoomLine::wanted_since(Instant since, Instant now) {
-    let_go(now);
-    std::uint64_t blocks = 0;
-    bool counts_recall = true;
-    for (const Place& each : places_) {
-        if (each.has_force_from() >= since) break;
-        const bool is_recall = each.waiting.key.is_recall;
-        if (!has_force(each, now) || (is_recall && !counts_recall)) continue;
-        blocks += each.waiting.blocks;
-        if (is_recall) counts_recall = false;
-    }
-    return blocks;
 }
 
 void RoomLine::observe(std::int64_t available_blocks, Instant now) {

@@ -124,6 +124,9 @@ private:
     static Duration stay_of(const Key& key) { return key.is_recall ? kRecallStays : kStays; }
     Place* find(const Key& key);
     bool has_force(const Place& place, Instant now) const;
+    // The room that places with force want, from the first one to that at which `is_end`.
+    template <typename IsEnd>
+    std::uint64_t wanted(std::size_t recalls_max, Instant now, IsEnd is_end);
     // Whether there is a place left for this owner, or for a recall.
     bool has_place_for(const Waiting& waiting) const;
     // Whether a recall has lost its turn that wanted no more room.
