@@ -4,7 +4,6 @@
 
 #include "config/units.h"
 #include "core/whole_number.h"
-#include "daemon/json_writer.h"
 
 namespace fopd::daemon {
 

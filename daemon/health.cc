@@ -1,6 +1,5 @@
 #include "daemon/health.h"
 
-#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <utility>

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include "daemon/json_writer.h"
 #include "daemon/log_format.h"
 #include "daemon/version.h"
 #include "fabric/address.h"

@@ -8,7 +8,6 @@
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
 #include "fop/range.h"
-#include "lrs/request.h"
 #include "objects/fids.h"
 #include "objects/reply_record.h"
 #include "reqh/object_fops.h"

@@ -1,7 +1,6 @@
 #include "fabric/session/session.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "fabric/session/session_host.h"

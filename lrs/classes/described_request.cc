@@ -1,7 +1,5 @@
 #include "lrs/classes/described_request.h"
 
-#include <string_view>
-
 #include "core/whole_number.h"
 #include "fop/principal.h"
 #include "lrs/classes/rule_reader.h"
