@@ -25,6 +25,8 @@ constexpr std::string_view kBadConfiguration =
     "the configuration is not valid; nothing was changed";
 constexpr std::string_view kNeedsRestart = "the configuration needs a restart; nothing was changed";
 
+constexpr auto kLate = AdminRoute::Answers::kLate;
+
 std::string_view in_words(DeviceOutcome::Kind kind) {
     switch (kind) {
         case DeviceOutcome::Kind::kNotAdded: return "not added";
@@ -45,65 +47,55 @@ struct AdminApi::Verb {
     AdminRoute route;
     Task<AdminReply> (AdminApi::*run)(AdminRequest request);
     // How long the server's thread waits for the answer; 0: no limit, because the verb always ends.
-    Duration patience;
+    Duration patience = 5s;
 };
 
 constexpr std::array<AdminApi::Verb, 36> AdminApi::kVerbs{{
-    {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
-    {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
-    {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
-    {{.method = "GET", .path = "/v1/keys"}, &AdminApi::keys, 5s},
-    {{.method = "POST", .path = "/v1/keys/reload"}, &AdminApi::keys_reload, 5s},
-    {{.method = "POST", .path = "/v1/device/add", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::device_add,
-     0s},
-    {{.method = "POST", .path = "/v1/device/remove", .answers = AdminRoute::Answers::kLate},
+    {{.method = "GET", .path = "/v1/status"}, &AdminApi::status},
+    {{.method = "GET", .path = "/v1/health"}, &AdminApi::health},
+    {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices},
+    {{.method = "GET", .path = "/v1/keys"}, &AdminApi::keys},
+    {{.method = "POST", .path = "/v1/keys/reload"}, &AdminApi::keys_reload},
+    {{.method = "POST", .path = "/v1/device/add", .answers = kLate}, &AdminApi::device_add, 0s},
+    {{.method = "POST", .path = "/v1/device/remove", .answers = kLate},
      &AdminApi::device_remove,
      0s},
-    {{.method = "POST", .path = "/v1/device/forget", .answers = AdminRoute::Answers::kLate},
+    {{.method = "POST", .path = "/v1/device/forget", .answers = kLate},
      &AdminApi::device_forget,
      0s},
     // Includes adding and removing disks.
-    {{.method = "POST", .path = "/v1/reload", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::reload,
-     10min},
-    {{.method = "POST", .path = "/v1/drain", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::drain,
-     0s},
-    {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level, 5s},
+    {{.method = "POST", .path = "/v1/reload", .answers = kLate}, &AdminApi::reload, 10min},
+    {{.method = "POST", .path = "/v1/drain", .answers = kLate}, &AdminApi::drain, 0s},
+    {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level},
     // These ask the localities.
-    {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
-    {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
-    {{.method = "GET", .path = "/v1/load"}, &AdminApi::load, 5s},
-    {{.method = "GET", .path = "/v1/media"}, &AdminApi::media, 5s},
-    {{.method = "GET", .path = "/v1/drives"}, &AdminApi::drives, 5s},
-    {{.method = "GET", .path = "/v1/epoch"}, &AdminApi::epoch_show, 5s},
-    {{.method = "POST", .path = "/v1/epoch/force"}, &AdminApi::epoch_force, 5s},
-    {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show, 5s},
-    {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
-    {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},
-    {{.method = "GET", .path = "/v1/store/check-report"}, &AdminApi::store_check_report, 5s},
-    {{.method = "POST", .path = "/v1/store/backup", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::store_backup,
-     0s},
+    {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions},
+    {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace},
+    {{.method = "GET", .path = "/v1/load"}, &AdminApi::load},
+    {{.method = "GET", .path = "/v1/media"}, &AdminApi::media},
+    {{.method = "GET", .path = "/v1/drives"}, &AdminApi::drives},
+    {{.method = "GET", .path = "/v1/epoch"}, &AdminApi::epoch_show},
+    {{.method = "POST", .path = "/v1/epoch/force"}, &AdminApi::epoch_force},
+    {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show},
+    {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub},
+    {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check},
+    {{.method = "GET", .path = "/v1/store/check-report"}, &AdminApi::store_check_report},
+    {{.method = "POST", .path = "/v1/store/backup", .answers = kLate}, &AdminApi::store_backup, 0s},
     // These need no locality.
-    {{.method = "GET", .path = "/v1/io_sched"}, &AdminApi::io_sched_show, 5s},
-    {{.method = "POST", .path = "/v1/io_sched/set"}, &AdminApi::io_sched_set, 5s},
-    {{.method = "GET", .path = "/v1/lrs/rules"}, &AdminApi::lrs_rules, 5s},
-    {{.method = "GET", .path = "/v1/lrs/which"}, &AdminApi::lrs_which, 5s},
-    {{.method = "GET", .path = "/v1/lrs/draft"}, &AdminApi::lrs_draft, 5s},
-    {{.method = "POST", .path = "/v1/lrs/saved"}, &AdminApi::lrs_saved, 5s},
+    {{.method = "GET", .path = "/v1/io_sched"}, &AdminApi::io_sched_show},
+    {{.method = "POST", .path = "/v1/io_sched/set"}, &AdminApi::io_sched_set},
+    {{.method = "GET", .path = "/v1/lrs/rules"}, &AdminApi::lrs_rules},
+    {{.method = "GET", .path = "/v1/lrs/which"}, &AdminApi::lrs_which},
+    {{.method = "GET", .path = "/v1/lrs/draft"}, &AdminApi::lrs_draft},
+    {{.method = "POST", .path = "/v1/lrs/saved"}, &AdminApi::lrs_saved},
     {{.method = "POST", .path = "/v1/lrs/set", .body_max = lrs::kRuleFileBytesMax},
-     &AdminApi::lrs_set,
-     5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/add"}, &AdminApi::lrs_rule_add, 5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/change"}, &AdminApi::lrs_rule_change, 5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/del"}, &AdminApi::lrs_rule_del, 5s},
+     &AdminApi::lrs_set},
+    {{.method = "POST", .path = "/v1/lrs/rule/add"}, &AdminApi::lrs_rule_add},
+    {{.method = "POST", .path = "/v1/lrs/rule/change"}, &AdminApi::lrs_rule_change},
+    {{.method = "POST", .path = "/v1/lrs/rule/del"}, &AdminApi::lrs_rule_del},
     {{.method = "POST", .path = "/v1/lrs/rule/load", .body_max = lrs::kRuleFileBytesMax},
-     &AdminApi::lrs_rule_load,
-     5s},
+     &AdminApi::lrs_rule_load},
     {{.method = "GET", .path = "/v1/store/backup-part"}, &AdminApi::store_backup_part, 30s},
-    {{.method = "POST", .path = "/v1/store/backup-end"}, &AdminApi::store_backup_end, 5s},
+    {{.method = "POST", .path = "/v1/store/backup-end"}, &AdminApi::store_backup_end},
 }};
 
 std::span<const AdminRoute> AdminApi::routes() const {
