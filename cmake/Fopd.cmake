@@ -100,14 +100,16 @@ add_custom_target(fopd_generated)
 
 # fopd_add_flatbuffers(<folder> <schema.fbs>)
 # Lets the sources of fopd::<folder> include "<folder>/<schema>_generated.h". It is made by the build, since it
-# only compiles with the FlatBuffers that made it; as a system header, since the warnings in it are not ours.
+# only compiles with the FlatBuffers that made it; as a system header, since the warnings in it are not ours. The
+# fields of its tables can be visited by their numbers.
 function(fopd_add_flatbuffers folder schema)
     cmake_path(GET schema STEM stem)
     set(generated ${PROJECT_BINARY_DIR}/generated/${folder})
     set(header ${generated}/${stem}_generated.h)
     add_custom_command(
         OUTPUT ${header}
-        COMMAND ${FOPD_FLATC} --cpp --cpp-std c++17 -o ${generated} ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
+        COMMAND ${FOPD_FLATC} --cpp --cpp-std c++17 --cpp-static-reflection -o ${generated}
+            ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
         DEPENDS ${schema}
         VERBATIM)
     add_custom_target(fopd_${folder}_generated DEPENDS ${header})

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
-#include <typeindex>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -26,7 +24,7 @@ namespace fopd::config {
 template <typename Item>
 class ListSection {
 public:
-    using Items = std::vector<Item>;
+    using Value = std::vector<Item>;
 
     // `reload` is for adding and removing items; the items' keys have their own.
     ListSection(std::string name, std::string help, Record<Item> item, ListRule rule = {},
@@ -40,66 +38,31 @@ public:
 
     const std::string& name() const { return name_; }
     const std::string& help() const { return help_; }
-    Reload reload() const { return reload_; }
-    const Type<Items>& type() const { return *type_; }
+
+    KeyDescription describe_section() const {
+        return KeyDescription{.key = name_,
+                              .help = help_,
+                              .shape = KeyDescription::Shape::kList,
+                              .allowed = type_->allowed(),
+                              .default_value = type_->write({}),
+                              .example = {},
+                              .keys = type_->keys()};
+    }
+    std::optional<Value> read_section(const Node& node, Problems& problems) const {
+        // Null is an empty list, as when every item of a section is commented out.
+        if (node.kind == Node::Kind::kNull) return Value();
+        return type_->read(node, name_, problems);
+    }
+    Node write(const Value& items) const { return type_->write(items); }
+    void carry_over_section(const Value& old, Value& next, Changes& changes) const {
+        type_->carry_over(old, next, name_, reload_, changes);
+    }
 
 private:
     std::string name_;
     std::string help_;
     Reload reload_;
-    TypePtr<Items> type_;
-};
-
-template <typename Item>
-class ListSectionOf final : public AnySection {
-public:
-    using Items = std::vector<Item>;
-
-    explicit ListSectionOf(ListSection<Item> section) : section_(std::move(section)) {}
-
-    const std::string& name() const override { return section_.name(); }
-    const std::string& help() const override { return section_.help(); }
-    std::type_index type() const override { return typeid(Items); }
-    KeyDescription describe() const override {
-        return KeyDescription{.key = name(),
-                              .help = help(),
-                              .shape = KeyDescription::Shape::kList,
-                              .allowed = section_.type().allowed(),
-                              .default_value = section_.type().write({}),
-                              .example = {},
-                              .keys = section_.type().keys()};
-    }
-
-    std::shared_ptr<const void> read(const Node& node, Problems& problems) const override {
-        // Null is an empty list, as when every item of a section is commented out.
-        if (node.kind == Node::Kind::kNull) return std::make_shared<const Items>();
-        auto items = section_.type().read(node, name(), problems);
-        if (!items) return nullptr;
-        return std::make_shared<const Items>(*std::move(items));
-    }
-
-    Node write(const void* record) const override {
-        return section_.type().write(*static_cast<const Items*>(record));
-    }
-
-    std::shared_ptr<const void> merge(const void* old, const void* next,
-                                      Changes& changes) const override {
-        const Items& old_items = *static_cast<const Items*>(old);
-        Items merged = *static_cast<const Items*>(next);
-        Changes found;
-        section_.type().carry_over(old_items, merged, name(), section_.reload(), found);
-        Problems problems;
-        section_.type().read(section_.type().write(merged), name(), problems);
-        if (!problems.empty()) {
-            merged = old_items;
-            for (Change& change : found) change.reload = Reload::kRestart;
-        }
-        for (Change& change : found) changes.push_back(std::move(change));
-        return std::make_shared<const Items>(std::move(merged));
-    }
-
-private:
-    ListSection<Item> section_;
+    TypePtr<Value> type_;
 };
 
 }  // namespace fopd::config

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <utility>
 
 #include "config/file.h"
 #include "config/yaml_reader.h"

@@ -3,10 +3,8 @@
 #include <expected>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <typeindex>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -66,11 +64,11 @@ public:
     // REQUIRES: no other section has this name or this struct.
     template <typename S>
     void add(Section<S> section) {
-        add(std::make_shared<const SectionOf<S>>(std::move(section)));
+        add(std::make_shared<const SectionOf<Section<S>>>(std::move(section)));
     }
     template <typename Item>
     void add(ListSection<Item> section) {
-        add(std::make_shared<const ListSectionOf<Item>>(std::move(section)));
+        add(std::make_shared<const SectionOf<ListSection<Item>>>(std::move(section)));
     }
 
     // A condition on several sections, `section` and `others`, checked if all of them were read

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <typeindex>
 #include <typeinfo>
 #include <utility>
-#include <vector>
 
 #include "config/record.h"
 #include "config/type.h"
@@ -22,10 +22,31 @@ namespace fopd::config {
 template <typename S>
 class Section : public Record<S> {
 public:
+    using Value = S;
+
     Section(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
 
     const std::string& name() const { return name_; }
     const std::string& help() const { return help_; }
+
+    // As one key of the file.
+    KeyDescription describe_section() const {
+        Node empty_map;
+        empty_map.kind = Node::Kind::kMap;
+        return KeyDescription{.key = name_,
+                              .help = help_,
+                              .shape = KeyDescription::Shape::kMap,
+                              .allowed = {},
+                              .default_value = std::move(empty_map),
+                              .example = {},
+                              .keys = this->describe()};
+    }
+    std::optional<S> read_section(const Node& node, Problems& problems) const {
+        return this->read(node, name_, problems);
+    }
+    void carry_over_section(const S& old, S& next, Changes& changes) const {
+        this->carry_over(old, next, name_, changes);
+    }
 
 private:
     std::string name_;
@@ -50,54 +71,47 @@ public:
                                               Changes& changes) const = 0;
 };
 
-template <typename S>
+// Of a Section or a ListSection.
+template <typename Declared>
 class SectionOf final : public AnySection {
 public:
-    explicit SectionOf(Section<S> section) : section_(std::move(section)) {}
+    using Value = typename Declared::Value;
+
+    explicit SectionOf(Declared section) : section_(std::move(section)) {}
 
     const std::string& name() const override { return section_.name(); }
     const std::string& help() const override { return section_.help(); }
-    std::type_index type() const override { return typeid(S); }
-    KeyDescription describe() const override {
-        Node empty_map;
-        empty_map.kind = Node::Kind::kMap;
-        return KeyDescription{.key = name(),
-                              .help = help(),
-                              .shape = KeyDescription::Shape::kMap,
-                              .allowed = {},
-                              .default_value = std::move(empty_map),
-                              .example = {},
-                              .keys = section_.describe()};
-    }
+    std::type_index type() const override { return typeid(Value); }
+    KeyDescription describe() const override { return section_.describe_section(); }
 
     std::shared_ptr<const void> read(const Node& node, Problems& problems) const override {
-        auto record = section_.read(node, name(), problems);
-        if (!record) return nullptr;
-        return std::make_shared<const S>(*std::move(record));
+        auto value = section_.read_section(node, problems);
+        if (!value) return nullptr;
+        return std::make_shared<const Value>(*std::move(value));
     }
 
-    Node write(const void* record) const override {
-        return section_.write(*static_cast<const S*>(record));
+    Node write(const void* value) const override {
+        return section_.write(*static_cast<const Value*>(value));
     }
 
     std::shared_ptr<const void> merge(const void* old, const void* next,
                                       Changes& changes) const override {
-        const S& old_record = *static_cast<const S*>(old);
-        S merged = *static_cast<const S*>(next);
+        const Value& old_value = *static_cast<const Value*>(old);
+        Value merged = *static_cast<const Value*>(next);
         Changes found;
-        section_.carry_over(old_record, merged, name(), found);
+        section_.carry_over_section(old_value, merged, found);
         Problems problems;
-        section_.read(section_.write(merged), name(), problems);
+        section_.read_section(section_.write(merged), problems);
         if (!problems.empty()) {
-            merged = old_record;
+            merged = old_value;
             for (Change& change : found) change.reload = Reload::kRestart;
         }
         for (Change& change : found) changes.push_back(std::move(change));
-        return std::make_shared<const S>(std::move(merged));
+        return std::make_shared<const Value>(std::move(merged));
     }
 
 private:
-    Section<S> section_;
+    Declared section_;
 };
 
 }  // namespace fopd::config

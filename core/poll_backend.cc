@@ -9,7 +9,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/ensure.h"
 #include "core/io_at_once.h"
 
 namespace fopd::core {

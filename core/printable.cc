@@ -1,7 +1,6 @@
 #include "core/printable.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "core/utf8.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include <unistd.h>
@@ -26,6 +25,8 @@ constexpr std::string_view kBadConfiguration =
     "the configuration is not valid; nothing was changed";
 constexpr std::string_view kNeedsRestart = "the configuration needs a restart; nothing was changed";
 
+constexpr auto kLate = AdminRoute::Answers::kLate;
+
 std::string_view in_words(DeviceOutcome::Kind kind) {
     switch (kind) {
         case DeviceOutcome::Kind::kNotAdded: return "not added";
@@ -46,65 +47,55 @@ struct AdminApi::Verb {
     AdminRoute route;
     Task<AdminReply> (AdminApi::*run)(AdminRequest request);
     // How long the server's thread waits for the answer; 0: no limit, because the verb always ends.
-    Duration patience;
+    Duration patience = 5s;
 };
 
 constexpr std::array<AdminApi::Verb, 36> AdminApi::kVerbs{{
-    {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
-    {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
-    {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
-    {{.method = "GET", .path = "/v1/keys"}, &AdminApi::keys, 5s},
-    {{.method = "POST", .path = "/v1/keys/reload"}, &AdminApi::keys_reload, 5s},
-    {{.method = "POST", .path = "/v1/device/add", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::device_add,
-     0s},
-    {{.method = "POST", .path = "/v1/device/remove", .answers = AdminRoute::Answers::kLate},
+    {{.method = "GET", .path = "/v1/status"}, &AdminApi::status},
+    {{.method = "GET", .path = "/v1/health"}, &AdminApi::health},
+    {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices},
+    {{.method = "GET", .path = "/v1/keys"}, &AdminApi::keys},
+    {{.method = "POST", .path = "/v1/keys/reload"}, &AdminApi::keys_reload},
+    {{.method = "POST", .path = "/v1/device/add", .answers = kLate}, &AdminApi::device_add, 0s},
+    {{.method = "POST", .path = "/v1/device/remove", .answers = kLate},
      &AdminApi::device_remove,
      0s},
-    {{.method = "POST", .path = "/v1/device/forget", .answers = AdminRoute::Answers::kLate},
+    {{.method = "POST", .path = "/v1/device/forget", .answers = kLate},
      &AdminApi::device_forget,
      0s},
     // Includes adding and removing disks.
-    {{.method = "POST", .path = "/v1/reload", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::reload,
-     10min},
-    {{.method = "POST", .path = "/v1/drain", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::drain,
-     0s},
-    {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level, 5s},
+    {{.method = "POST", .path = "/v1/reload", .answers = kLate}, &AdminApi::reload, 10min},
+    {{.method = "POST", .path = "/v1/drain", .answers = kLate}, &AdminApi::drain, 0s},
+    {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level},
     // These ask the localities.
-    {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
-    {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
-    {{.method = "GET", .path = "/v1/load"}, &AdminApi::load, 5s},
-    {{.method = "GET", .path = "/v1/media"}, &AdminApi::media, 5s},
-    {{.method = "GET", .path = "/v1/drives"}, &AdminApi::drives, 5s},
-    {{.method = "GET", .path = "/v1/epoch"}, &AdminApi::epoch_show, 5s},
-    {{.method = "POST", .path = "/v1/epoch/force"}, &AdminApi::epoch_force, 5s},
-    {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show, 5s},
-    {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
-    {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},
-    {{.method = "GET", .path = "/v1/store/check-report"}, &AdminApi::store_check_report, 5s},
-    {{.method = "POST", .path = "/v1/store/backup", .answers = AdminRoute::Answers::kLate},
-     &AdminApi::store_backup,
-     0s},
+    {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions},
+    {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace},
+    {{.method = "GET", .path = "/v1/load"}, &AdminApi::load},
+    {{.method = "GET", .path = "/v1/media"}, &AdminApi::media},
+    {{.method = "GET", .path = "/v1/drives"}, &AdminApi::drives},
+    {{.method = "GET", .path = "/v1/epoch"}, &AdminApi::epoch_show},
+    {{.method = "POST", .path = "/v1/epoch/force"}, &AdminApi::epoch_force},
+    {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show},
+    {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub},
+    {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check},
+    {{.method = "GET", .path = "/v1/store/check-report"}, &AdminApi::store_check_report},
+    {{.method = "POST", .path = "/v1/store/backup", .answers = kLate}, &AdminApi::store_backup, 0s},
     // These need no locality.
-    {{.method = "GET", .path = "/v1/io_sched"}, &AdminApi::io_sched_show, 5s},
-    {{.method = "POST", .path = "/v1/io_sched/set"}, &AdminApi::io_sched_set, 5s},
-    {{.method = "GET", .path = "/v1/lrs/rules"}, &AdminApi::lrs_rules, 5s},
-    {{.method = "GET", .path = "/v1/lrs/which"}, &AdminApi::lrs_which, 5s},
-    {{.method = "GET", .path = "/v1/lrs/draft"}, &AdminApi::lrs_draft, 5s},
-    {{.method = "POST", .path = "/v1/lrs/saved"}, &AdminApi::lrs_saved, 5s},
+    {{.method = "GET", .path = "/v1/io_sched"}, &AdminApi::io_sched_show},
+    {{.method = "POST", .path = "/v1/io_sched/set"}, &AdminApi::io_sched_set},
+    {{.method = "GET", .path = "/v1/lrs/rules"}, &AdminApi::lrs_rules},
+    {{.method = "GET", .path = "/v1/lrs/which"}, &AdminApi::lrs_which},
+    {{.method = "GET", .path = "/v1/lrs/draft"}, &AdminApi::lrs_draft},
+    {{.method = "POST", .path = "/v1/lrs/saved"}, &AdminApi::lrs_saved},
     {{.method = "POST", .path = "/v1/lrs/set", .body_max = lrs::kRuleFileBytesMax},
-     &AdminApi::lrs_set,
-     5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/add"}, &AdminApi::lrs_rule_add, 5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/change"}, &AdminApi::lrs_rule_change, 5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/del"}, &AdminApi::lrs_rule_del, 5s},
+     &AdminApi::lrs_set},
+    {{.method = "POST", .path = "/v1/lrs/rule/add"}, &AdminApi::lrs_rule_add},
+    {{.method = "POST", .path = "/v1/lrs/rule/change"}, &AdminApi::lrs_rule_change},
+    {{.method = "POST", .path = "/v1/lrs/rule/del"}, &AdminApi::lrs_rule_del},
     {{.method = "POST", .path = "/v1/lrs/rule/load", .body_max = lrs::kRuleFileBytesMax},
-     &AdminApi::lrs_rule_load,
-     5s},
+     &AdminApi::lrs_rule_load},
     {{.method = "GET", .path = "/v1/store/backup-part"}, &AdminApi::store_backup_part, 30s},
-    {{.method = "POST", .path = "/v1/store/backup-end"}, &AdminApi::store_backup_end, 5s},
+    {{.method = "POST", .path = "/v1/store/backup-end"}, &AdminApi::store_backup_end},
 }};
 
 std::span<const AdminRoute> AdminApi::routes() const {
@@ -211,10 +202,8 @@ Task<AdminReply> AdminApi::status(AdminRequest) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::devices(AdminRequest) {
     JsonWriter json;
-    json.begin_object().key("devices").begin_array();
-    for (const DiskReport& each : parts_.node.disks().reports_of_all()) write_disk(json, each);
-    json.end_array().end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object().array("devices", parts_.node.disks().reports_of_all(), &write_disk);
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::reload(AdminRequest) {
@@ -224,18 +213,17 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         json.begin_object();
         json.list("changed", keys_in_force(reloaded->changes));
         json.list("needs_restart", reloaded->needs_restart);
-        json.field("hash", std::string_view(reloaded->hash));
+        json.field("hash", reloaded->hash);
         json.key("devices").begin_array();
         for (const DeviceOutcome& each : reloaded->devices) {
             json.begin_object()
-                .field("device", std::string_view(each.device))
+                .field("device", each.device)
                 .field("result", to_string(each.kind))
-                .field("reason", std::string_view(each.words))
+                .field("reason", each.words)
                 .end_object();
         }
         json.end_array();
-        json.end_object();
-        AdminReply reply = json_reply(kOk, json.text());
+        AdminReply reply = object_reply(json);
         reply.changes = reloaded->for_audit();
         for (const DeviceOutcome& each : reloaded->devices) {
             if (!each.done()) reply.reason = "device " + each.device + ": " + each.words;
@@ -260,14 +248,13 @@ Task<AdminReply> AdminApi::health(AdminRequest) {
 Task<AdminReply> AdminApi::keys(AdminRequest) {
     const auto files = parts_.node.reloads().principals_files();
     JsonWriter json;
-    json.begin_object().field("file", std::string_view(parts_.configuration.file()));
+    json.begin_object().field("file", parts_.configuration.file());
     json.text_or_null("principals", files.configured);
     json.text_or_null("principals_in_use", files.in_use);
     const auto mode = parts_.configuration.current()->get<AuthSettings>().mode;
     json.field("open_to_all", mode == AuthSettings::Mode::kNone);
     json.field("uid", std::uint64_t{::geteuid()}).field("gid", std::uint64_t{::getegid()});
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
@@ -280,8 +267,8 @@ Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
                             reloaded.error().problems);
     }
     JsonWriter json;
-    json.begin_object().list("changed", keys_in_force(reloaded->changes)).end_object();
-    AdminReply reply = json_reply(kOk, json.text());
+    json.begin_object().list("changed", keys_in_force(reloaded->changes));
+    AdminReply reply = object_reply(json);
     reply.changes = reloaded->for_audit();
     co_return reply;
 }
@@ -340,16 +327,16 @@ AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     }
     JsonWriter json;
     json.begin_object()
-        .field("device", std::string_view(result->device))
+        .field("device", result->device)
         .field("result", to_string(result->kind))
-        .field("file", std::string_view(parts_.configuration.file()))
+        .field("file", parts_.configuration.file())
         .field("in_file", parts_.node.devices().is_configured(result->device));
     if (result->lost) {
         json.key("lost")
             .begin_object()
             .field("slot", std::uint64_t{result->lost->slot})
-            .field("disk", std::string_view(result->lost->disk))
-            .field("pool", std::string_view(result->lost->pool))
+            .field("disk", result->lost->disk)
+            .field("pool", result->lost->pool)
             .field("objects", result->lost->object_count)
             .end_object();
     }
@@ -361,8 +348,7 @@ AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     } else {
         write_disk(json, *report);
     }
-    json.end_object();
-    return json_reply(kOk, json.text());
+    return object_reply(json);
 }
 
 namespace {
@@ -403,8 +389,8 @@ Task<AdminReply> AdminApi::drain(AdminRequest request) {
         if (!drives.empty()) co_return failure(kUnavailable, words_of(drives));
     }
     JsonWriter json;
-    json.begin_object().field("state", "drained").field("seconds", took).end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object().field("state", "drained").field("seconds", took);
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::log_level(AdminRequest request) {
@@ -420,11 +406,8 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
     emit_each(parts_.events, core::Level::kInfo, "daemon.log_level",
               {{"level", level_name(*level)}, {"was", level_name(before)}});
     JsonWriter json;
-    json.begin_object()
-        .field("level", level_name(*level))
-        .field("was", level_name(before))
-        .end_object();
-    AdminReply reply = json_reply(kOk, json.text());
+    json.begin_object().field("level", level_name(*level)).field("was", level_name(before));
+    AdminReply reply = object_reply(json);
     reply.changes.push_back({.path = "log.level",
                              .old_value = std::string(level_name(before)),
                              .new_value = std::string(level_name(*level)),
@@ -532,8 +515,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     if (done == 0) co_return failure(kConflict, config::joined(problems));
     JsonWriter json;
     json.begin_object().field("devices", std::uint64_t{done}).list("problems", problems);
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 }  // namespace fopd::daemon

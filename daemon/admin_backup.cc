@@ -51,9 +51,8 @@ Task<AdminReply> AdminApi::store_backup(AdminRequest) {
         .field("backup", backup_number_)
         .field("bytes", backup_->size_bytes())
         .field("indexes", backup_->tree_count())
-        .field("entries", backup_->entry_count())
-        .end_object();
-    co_return json_reply(kOk, json.text());
+        .field("entries", backup_->entry_count());
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
@@ -77,8 +76,8 @@ Task<AdminReply> AdminApi::store_backup_end(AdminRequest request) {
     if (!number) co_return failure(kBadRequest, "the parameter backup must be a number");
     if (*number == backup_number_) backup_.reset();
     JsonWriter json;
-    json.begin_object().end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object();
+    co_return object_reply(json);
 }
 
 }  // namespace fopd::daemon

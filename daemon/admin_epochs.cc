@@ -43,27 +43,26 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
     const bool has_etcd = settings.store.kind == eh::EpochSettings::Store::Kind::kEtcd;
     JsonWriter json;
     json.begin_object()
-        .field("kind", std::string_view(has_peers ? "peers" : "local"))
-        .field("store", std::string_view(!has_peers ? ""
-                                         : has_etcd ? "etcd"
-                                                    : "static"))
+        .field("kind", has_peers ? "peers" : "local")
+        .field("store", !has_peers ? ""
+                        : has_etcd ? "etcd"
+                                   : "static")
         .field("state", epoch_in_words(status.state))
         .field("epoch", static_cast<std::uint64_t>(status.epoch))
         .field("view", status.view)
-        .field("root", std::string_view(status.root));
+        .field("root", status.root);
     json.key("members").begin_array();
     for (const EpochStatus::Seen& each : status.members) {
         json.begin_object()
-            .field("name", std::string_view(each.name))
+            .field("name", each.name)
             .field("state", epoch_in_words(each.state))
             .end_object();
     }
     json.end_array();
     json.field("median_s", in_seconds(status.median)).field("p99_s", in_seconds(status.p99));
-    json.field("last_error", std::string_view(status.last_error));
+    json.field("last_error", status.last_error);
     json.field_or_null("last_error_age_s", status.last_error_age.transform(&in_seconds));
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const)
@@ -77,8 +76,8 @@ Task<AdminReply> AdminApi::epoch_force(AdminRequest request) {
     const auto waived = co_await parts_.node.questions().waive_majority();
     if (!waived) co_return failure(kConflict, waived.error());
     JsonWriter json;
-    json.begin_object().field("for_s", in_seconds(*waived)).end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object().field("for_s", in_seconds(*waived));
+    co_return object_reply(json);
 }
 
 }  // namespace fopd::daemon

@@ -1,6 +1,5 @@
 // The verbs of the admin socket about sessions and fops.
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "config/problem.h"
@@ -22,10 +21,8 @@ Task<AdminReply> AdminApi::sessions(AdminRequest) {
     if (!parts_.node.life().serving()) co_return not_serving();
     const auto sessions = co_await parts_.node.questions().sessions();
     JsonWriter json;
-    json.begin_object().key("sessions").begin_array();
-    for (const LocalityQuestions::LocalSession& each : sessions) write_session(json, each);
-    json.end_array().end_object();
-    co_return json_reply(kOk, json.text());
+    json.begin_object().array("sessions", sessions, &write_session);
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::trace(AdminRequest request) {
@@ -47,8 +44,8 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
         JsonWriter json;
         json.begin_object().key("fops").begin_array();
         for (const reqh::FopRecord& each : list.fops) write_fop(json, each, parts_.node.now());
-        json.end_array().field("left_out", list.left_out).end_object();
-        co_return json_reply(kOk, json.text());
+        json.end_array().field("left_out", list.left_out);
+        co_return object_reply(json);
     }
     const auto record = co_await parts_.node.questions().trace(*id);
     if (!record) {

@@ -13,14 +13,13 @@ Task<AdminReply> AdminApi::io_sched_show(AdminRequest) {
     JsonWriter json;
     json.begin_object().key("settings").begin_array();
     for (const SectionValue& each : parts_.configuration.io_sched_values()) {
-        json.begin_object().field("name", std::string_view(each.key));
+        json.begin_object().field("name", each.key);
         write_setting_value(json, each.value);
         json.end_object();
     }
     json.end_array();
     json.list("differs", parts_.configuration.differing_io_sched_keys());
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::io_sched_set(AdminRequest request) {
@@ -34,8 +33,7 @@ Task<AdminReply> AdminApi::io_sched_set(AdminRequest request) {
     JsonWriter json;
     json.begin_object().list("changed", keys);
     json.list("differs", parts_.configuration.differing_io_sched_keys());
-    json.end_object();
-    AdminReply reply = json_reply(kOk, json.text());
+    AdminReply reply = object_reply(json);
     reply.changes = *changed;
     co_return reply;
 }

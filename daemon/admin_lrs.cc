@@ -59,7 +59,7 @@ void write_cluster(JsonWriter& json, const lrs::ClassInCluster& cluster) {
 
 void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.begin_object()
-        .field("name", std::string_view(figures.name))
+        .field("name", figures.name)
         .field("queued", figures.queued)
         .field("served", figures.served)
         .field("bytes", figures.bytes)
@@ -76,7 +76,7 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
 
 // `policy` is empty for a setting of the section itself.
 void write_setting(JsonWriter& json, std::string_view policy, const lrs::NamedValue& setting) {
-    json.begin_object().field("name", std::string_view(setting.key));
+    json.begin_object().field("name", setting.key);
     json.text_or_null("policy", policy);
     write_setting_value(json, setting.value);
     json.end_object();
@@ -124,8 +124,8 @@ void write_rules(JsonWriter& json, const lrs::OrderedRules& rules) {
     json.key("rules").begin_array();
     for (std::size_t i = 0; i < rules.count(); ++i) {
         json.begin_object()
-            .field("name", std::string_view(rules.at(i).name))
-            .field("text", std::string_view(rules.text(i)))
+            .field("name", rules.at(i).name)
+            .field("text", rules.text(i))
             .end_object();
     }
     json.end_array();
@@ -137,9 +137,9 @@ void write_rule_for(JsonWriter& json, const lrs::OrderedRules& rules,
     const lrs::ClassRule& rule = rules.at(index);
     json.key("by_rules")
         .begin_object()
-        .field("rule", std::string_view(rule.name))
-        .field("text", std::string_view(rules.text(index)))
-        .field("class", std::string_view(rule.class_name(attributes)))
+        .field("rule", rule.name)
+        .field("text", rules.text(index))
+        .field("class", rule.class_name(attributes))
         .end_object();
 }
 
@@ -158,10 +158,8 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest request) {
                    has_all ? SettingsShown::kOfAllPolicies : SettingsShown::kInForce);
     if (has_all) write_policies(json);
     json.list("differs", parts_.configuration.differing_lrs_keys());
-    json.key("classes").begin_array();
-    for (const lrs::ClassFigures& each : classes) write_class(json, each);
-    json.end_array().end_object();
-    co_return json_reply(kOk, json.text());
+    json.array("classes", classes, &write_class);
+    co_return object_reply(json);
 }
 
 // -- changes --
@@ -204,8 +202,7 @@ AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result,
     json.list("changed", keys);
     json.list("differs", parts_.configuration.differing_lrs_keys());
     json.list("warnings", new_rule_warnings(before));
-    json.end_object();
-    AdminReply reply = json_reply(kOk, json.text());
+    AdminReply reply = object_reply(json);
     reply.changes = *result;
     return reply;
 }
@@ -277,8 +274,7 @@ Task<AdminReply> AdminApi::lrs_rules(AdminRequest) {
     write_policy_of_rules(json, settings);
     json.field("version", rules->version());
     write_rules(json, *rules);
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const)
@@ -302,7 +298,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     const std::string of_class = parts_.node.lrs().class_of(attributes);
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
-    json.field("class", std::string_view(of_class));
+    json.field("class", of_class);
     write_policy_of_rules(json, settings);
     write_rule_for(json, *parts_.node.lrs().rules(), attributes);
     if (parts_.node.life().serving()) {
@@ -310,8 +306,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
         const auto known = std::ranges::find(classes, of_class, &lrs::ClassFigures::name);
         if (known != classes.end() && known->cluster) write_cluster(json, *known->cluster);
     }
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 // -- save: the client writes the file, because the daemon has no permission to --
@@ -325,12 +320,11 @@ Task<AdminReply> AdminApi::lrs_draft(AdminRequest) {
     if (failed) co_return failure(kConflict, "not saved: " + failed.message());
     JsonWriter json;
     json.begin_object()
-        .field("file", std::string_view(file))
-        .field("before", std::string_view(draft->before))
-        .field("after", std::string_view(draft->after));
+        .field("file", file)
+        .field("before", draft->before)
+        .field("after", draft->after);
     json.list("differs", parts_.configuration.differing_lrs_keys());
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::lrs_saved(AdminRequest) {
@@ -339,10 +333,9 @@ Task<AdminReply> AdminApi::lrs_saved(AdminRequest) {
             kConflict, "the file does not have the request scheduler's settings that are in force");
     }
     JsonWriter json;
-    json.begin_object().field("file", std::string_view(parts_.configuration.file()));
+    json.begin_object().field("file", parts_.configuration.file());
     json.list("differs", parts_.configuration.differing_lrs_keys());
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 }  // namespace fopd::daemon

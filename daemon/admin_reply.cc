@@ -4,12 +4,15 @@
 
 #include "config/units.h"
 #include "core/whole_number.h"
-#include "daemon/json_writer.h"
 
 namespace fopd::daemon {
 
 AdminReply json_reply(int status, std::string body) {
     return {.status = status, .content_type = "application/json", .body = std::move(body)};
+}
+
+AdminReply object_reply(JsonWriter& json) {
+    return json_reply(kOk, json.end_object().text());
 }
 
 AdminReply failure(int status, std::string_view message) {

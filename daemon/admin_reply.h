@@ -21,6 +21,8 @@ inline constexpr int kUnavailable = 503;
 inline constexpr int kTimeout = 504;
 
 AdminReply json_reply(int status, std::string body);
+// Ends the object.
+AdminReply object_reply(JsonWriter& json);
 AdminReply failure(int status, std::string_view message);
 AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems);
 AdminReply not_found(std::string_view message, const std::vector<std::string>& problems);

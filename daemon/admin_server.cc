@@ -9,13 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <microhttpd.h>
 #include <netinet/in.h>

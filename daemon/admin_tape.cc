@@ -18,10 +18,10 @@ void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Med
     const library::MediumBytes bytes = library::bytes_of(media.bytes, each);
     const auto drive = std::ranges::find(media.drives, each.barcode, &library::DriveRow::barcode);
     json.begin_object();
-    json.field("name", std::string_view(each.barcode));
+    json.field("name", each.barcode);
     json.field("family", "tape");
-    json.field("pool", std::string_view(each.pool));
-    json.field("technology", std::string_view(each.technology));
+    json.field("pool", each.pool);
+    json.field("technology", each.technology);
     json.field("state", library::to_string(each.state));
     json.field("reason", each.remark());
     json.field("capacity", each.capacity_bytes);
@@ -41,20 +41,18 @@ void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Med
 
 void write_drive(JsonWriter& json, const library::DriveRow& each) {
     json.begin_object();
-    json.field("name", std::string_view(each.name));
-    json.field("serial", std::string_view(each.serial));
-    json.field("technology", std::string_view(each.technology));
-    json.field("state", std::string_view(each.activity));
-    json.field("reason", std::string_view(each.reason));
+    json.field("name", each.name);
+    json.field("serial", each.serial);
+    json.field("technology", each.technology);
+    json.field("state", each.activity);
+    json.field("reason", each.reason);
     json.text_or_null("medium", each.barcode);
     json.field("mounts", each.mounts);
     json.end_object();
 }
 
 void write_drives(JsonWriter& json, const Media& media) {
-    json.key("drives").begin_array();
-    for (const library::DriveRow& each : media.drives) write_drive(json, each);
-    json.end_array();
+    json.array("drives", media.drives, &write_drive);
 }
 
 AdminReply not_open(const std::string& reason) {
@@ -72,8 +70,7 @@ Task<AdminReply> AdminApi::drives(AdminRequest) {
     JsonWriter json;
     json.begin_object();
     write_drives(json, media);
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 Task<AdminReply> AdminApi::media(AdminRequest) {
@@ -86,8 +83,7 @@ Task<AdminReply> AdminApi::media(AdminRequest) {
     for (const library::Cartridge& each : media.cartridges) write_cartridge(json, each, media);
     json.end_array();
     write_drives(json, media);
-    json.end_object();
-    co_return json_reply(kOk, json.text());
+    co_return object_reply(json);
 }
 
 }  // namespace fopd::daemon

@@ -6,8 +6,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/events.h"
 #include "core/metrics.h"

@@ -67,13 +67,13 @@ void write_disk(JsonWriter& json, const DiskReport& disk) {
     std::optional<std::int64_t> scrubbed_at_s;
     if (disk.scrubbed_at_s != 0) scrubbed_at_s = disk.scrubbed_at_s;
     json.begin_object();
-    json.field("name", std::string_view(disk.name));
+    json.field("name", disk.name);
     json.field("family", "disk");
-    json.field("pool", std::string_view(disk.pool));
-    json.field("path", std::string_view(disk.path));
+    json.field("pool", disk.pool);
+    json.field("path", disk.path);
     json.field("state", disk.state);
     json.field("read_only", disk.read_only);
-    json.field("reason", std::string_view(disk.reason));
+    json.field("reason", disk.reason);
     json.field_or_null("capacity", disk.capacity_bytes);
     json.field_or_null("used", used);
     json.field_or_null("free", disk.free_bytes);

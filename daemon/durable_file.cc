@@ -1,7 +1,6 @@
 #include "daemon/durable_file.h"
 
 #include <cerrno>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>

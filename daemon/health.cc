@@ -1,11 +1,9 @@
 #include "daemon/health.h"
 
-#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <utility>
 
-#include "config/text_check.h"
 #include "daemon/space_watch.h"
 #include "devices/settings.h"
 
@@ -302,7 +300,7 @@ void write_problems(JsonWriter& json, const NodeHealth& health) {
         json.begin_object()
             .field("state", to_string(each.level))
             .field("cause", NodeHealth::kCauses[static_cast<std::size_t>(each.cause)].name)
-            .field("text", std::string_view(each.text))
+            .field("text", each.text)
             .end_object();
     }
     json.end_array();
@@ -322,7 +320,7 @@ std::string health_json(const NodeHealth& health) {
     JsonWriter json;
     json.begin_object()
         .field("state", to_string(health.level()))
-        .field("text", std::string_view(text))
+        .field("text", text)
         .field("open_disks", health.open_disks)
         .field("objects", health.objects);
     json.key("problems");

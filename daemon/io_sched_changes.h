@@ -3,7 +3,6 @@
 #include <expected>
 #include <functional>
 #include <span>
-#include <string>
 
 #include "core/events.h"
 #include "daemon/configuration.h"

@@ -57,7 +57,7 @@ JsonWriter& JsonWriter::value(double number) {
 
 JsonWriter& JsonWriter::list(std::string_view name, std::span<const std::string> texts) {
     key(name).begin_array();
-    for (const std::string& each : texts) value(std::string_view(each));
+    for (const std::string& each : texts) value(each);
     return end_array();
 }
 

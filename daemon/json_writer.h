@@ -43,6 +43,13 @@ public:
         return text.empty() ? null() : value(text);
     }
     JsonWriter& list(std::string_view name, std::span<const std::string> texts);
+    // `write` writes each of the items.
+    template <typename Items, typename Write>
+    JsonWriter& array(std::string_view name, const Items& items, Write write) {
+        key(name).begin_array();
+        for (const auto& each : items) write(*this, each);
+        return end_array();
+    }
 
     const std::string& text() const { return text_; }
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "daemon/load_report.h"
 
 #include <array>
-#include <limits>
 
 namespace fopd::daemon {
 
@@ -68,7 +67,7 @@ void LoadReport::write(JsonWriter& json, const char* key, const Named& named) {
     json.key(key).begin_array();
     for (const auto& [name, figures] : named) {
         json.begin_object()
-            .field("name", std::string_view(name))
+            .field("name", name)
             .field("count", figures->latency.count())
             .field("bytes", figures->bytes);
         write_latency(json, figures->latency);

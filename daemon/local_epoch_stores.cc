@@ -1,7 +1,6 @@
 #include "daemon/local_epoch_stores.h"
 
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include <unistd.h>

@@ -6,7 +6,6 @@
 #include "daemon/listener.h"
 #include "daemon/node_disk.h"
 #include "objects/name_parts.h"
-#include "objects/reply_record.h"
 
 namespace fopd::daemon {
 

@@ -9,7 +9,6 @@
 #include "daemon/locality.h"
 #include "daemon/lrs_changes.h"
 #include "daemon/node_access.h"
-#include "lrs/settings.h"
 
 namespace fopd::daemon {
 

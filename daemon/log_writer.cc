@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <string>
 #include <vector>
 
 #include <fcntl.h>

@@ -73,10 +73,10 @@ void MissingDisks::write(JsonWriter& json) const {
     for (const MissingSlot& each : parts_.disks.missing_slots()) {
         json.begin_object()
             .field("slot", std::uint64_t{each.slot})
-            .field("pool", std::string_view(each.pool))
-            .field("device", std::string_view(each.device))
-            .field("disk", std::string_view(devices::format_id(each.disk)))
-            .field("reason", std::string_view(each.reason));
+            .field("pool", each.pool)
+            .field("device", each.device)
+            .field("disk", devices::format_id(each.disk))
+            .field("reason", each.reason);
         json.field_or_null("objects", objects_of(each.slot)).end_object();
     }
     json.end_array();

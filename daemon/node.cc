@@ -7,7 +7,6 @@
 #include "core/remote.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
-#include "lrs/settings.h"
 
 namespace fopd::daemon {
 

@@ -38,7 +38,6 @@
 #include "daemon/start_problem.h"
 #include "daemon/tape_watch.h"
 #include "objects/name_parts.h"
-#include "store/volume.h"
 
 namespace fopd::daemon {
 

@@ -1,7 +1,6 @@
 #include "daemon/node_life.h"
 
 #include <string>
-#include <vector>
 
 #include "core/ensure.h"
 #include "daemon/locality.h"

@@ -20,7 +20,6 @@
 #include "daemon/settings.h"
 #include "daemon/status.h"
 #include "devices/disk_label.h"
-#include "objects/reply_record.h"
 #include "objects/store_check.h"
 #include "store/map_index.h"
 #include "store/volume.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <span>
 
 #include "core/ensure.h"
 #include "core/utf8.h"

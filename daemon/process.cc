@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <optional>
 #include <utility>
 
 #include <poll.h>

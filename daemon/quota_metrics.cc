@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <vector>

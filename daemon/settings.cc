@@ -1,7 +1,6 @@
 #include "daemon/settings.h"
 
 #include <map>
-#include <string>
 #include <string_view>
 
 #include "config/section.h"

@@ -4,9 +4,7 @@
 
 #include <unistd.h>
 
-#include "daemon/json_writer.h"
 #include "daemon/log_format.h"
-#include "daemon/settings.h"
 #include "daemon/version.h"
 #include "fabric/address.h"
 #include "fabric/session/session.h"
@@ -65,7 +63,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
     const Instant now = node.now();
     JsonWriter json;
     json.begin_object();
-    json.field("name", std::string_view(node_name(*configuration.current())));
+    json.field("name", node_name(*configuration.current()));
     json.field("version", version());
     json.field("pid", ::getpid());
     json.field("state", to_string(node.state()));
@@ -73,8 +71,8 @@ std::string status_json(const Node& node, const Configuration& configuration,
     if (node.life().ready_at() != kNever)
         json.field("ready_s", in_seconds(node.life().ready_at() - node.life().created_at()));
     json.key("config").begin_object();
-    json.field("file", std::string_view(configuration.file()));
-    json.field("hash", std::string_view(configuration.hash()));
+    json.field("file", configuration.file());
+    json.field("hash", configuration.hash());
     json.list("differs", configuration.differing_keys());
     json.list("needs_restart", configuration.keys_waiting_for_restart());
     json.end_object();
@@ -98,9 +96,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
                        index < facts.threads.size() ? facts.threads[index] : kNoThread);
     }
     json.end_array();
-    json.key("devices").begin_array();
-    for (const DiskReport& disk : node.disks().reports_of_all()) write_disk(json, disk);
-    json.end_array();
+    json.array("devices", node.disks().reports_of_all(), &write_disk);
     json.key("missing_slots");
     node.missing().write(json);
     std::vector<std::string> warnings;
@@ -120,9 +116,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
 namespace {
 
 void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
-    json.begin_object().field("reason", std::string_view(finding.reason));
+    json.begin_object().field("reason", finding.reason);
     json.field_or_null("object", finding.object.transform(&objects::format_fid));
-    json.field("name", std::string_view(finding.name));
+    json.field("name", finding.name);
     json.field_or_null("object_block", finding.object_block);
     std::optional<std::uint64_t> block;
     if (finding.range) block = finding.range->block;
@@ -139,8 +135,8 @@ void write_check(JsonWriter& json, std::string_view device, const objects::Check
     json.begin_object()
         .field("device", device)
         .field("state", objects::to_string(check.state))
-        .field("stage", std::string_view(check.stage))
-        .field("problem", std::string_view(check.problem))
+        .field("stage", check.stage)
+        .field("problem", check.problem)
         .field("seconds", in_seconds(check.took))
         .field("objects", report.objects)
         .field("uploads", report.uploads)
@@ -152,21 +148,19 @@ void write_check(JsonWriter& json, std::string_view device, const objects::Check
         .field("log_entries", report.log_entries)
         .field("log_records", report.log_records)
         .field("findings", report.finding_count);
-    json.key("found").begin_array();
-    for (const store::CheckFinding& each : report.findings) write_finding(json, each);
-    json.end_array().end_object();
+    json.array("found", report.findings, &write_finding).end_object();
 }
 
 void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& session) {
     const fabric::SessionInfo& info = session.info;
     json.begin_object();
-    json.field("id", std::string_view(fabric::format_session_id(info.id)));
+    json.field("id", fabric::format_session_id(info.id));
     json.field("locality", session.locality);
-    json.field("peer", std::string_view(info.peer));
+    json.field("peer", info.peer);
     lrs::Digits digits;
     json.field("client", lrs::hex_of_client(info.client, digits));
-    json.field("principal", std::string_view(info.principal));
-    json.field("user", std::string_view(info.user));
+    json.field("principal", info.principal);
+    json.field("user", info.user);
     json.field("age_s", in_seconds(info.age));
     json.field("idle_s", in_seconds(info.idle));
     json.field("fops", info.statistics.fops);
@@ -196,7 +190,7 @@ void write_spent(JsonWriter& json, const fop::TimeSpent& spent) {
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     const bool finished = record.state == reqh::FopRecord::State::kFinished;
     json.begin_object();
-    json.field("id", std::string_view(reqh::format_fop_id(record.id)));
+    json.field("id", reqh::format_fop_id(record.id));
     json.field("op", record.type->name);
     json.field("peer", record.peer.view());
     json.field("principal", record.principal.view());
@@ -208,10 +202,10 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     if (finished) json.field("status", to_string(record.status));
     json.field("phase", to_string(record.times.phase()));
     if (record.wait.what != reqh::WaitsFor::kNothing) {
-        json.field("waits_for", std::string_view(reqh::to_text(record.wait)));
+        json.field("waits_for", reqh::to_text(record.wait));
     }
     if (finished && record.waited.span > Duration::zero()) {
-        json.field("waited_for", std::string_view(reqh::to_text(record.waited.wait)));
+        json.field("waited_for", reqh::to_text(record.waited.wait));
         json.field("waited_s", in_seconds(record.waited.span));
     }
     if (finished) write_spent(json, record.spent);
@@ -229,12 +223,23 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
 
 namespace {
 
-// A counter of the sessions of a locality.
-struct SessionFigure {
+template <typename Owner>
+struct CounterOf {
     std::string_view name;
     std::string_view help;
-    core::Counter fabric::HostStatistics::* counter;
+    core::Counter Owner::* counter;
 };
+
+template <typename Owner>
+void collect_counters(core::MetricSink& sink, std::span<const CounterOf<Owner>> counters,
+                      std::span<const core::Label> labels, const Owner& owner) {
+    for (const CounterOf<Owner>& each : counters) {
+        const auto count = static_cast<double>((owner.*each.counter).get());
+        sink.counter(each.name, each.help, labels, count);
+    }
+}
+
+using SessionFigure = CounterOf<fabric::HostStatistics>;
 constexpr std::array kSessionFigures{
     SessionFigure{"fopd_sessions_opened", "Sessions ever opened.", &fabric::HostStatistics::opened},
     SessionFigure{"fopd_sessions_refused", "Connections that were refused a session.",
@@ -267,6 +272,23 @@ constexpr std::array kSessionFigures{
                   &fabric::HostStatistics::bytes_pushed},
 };
 
+using ReactorFigure = CounterOf<core::ReactorStats>;
+constexpr std::array kReactorFigures{
+    ReactorFigure{"fopd_locality_turns", "Turns of the locality's event loop.",
+                  &core::ReactorStats::turns},
+    ReactorFigure{"fopd_locality_sleeps", "Times the locality went to sleep.",
+                  &core::ReactorStats::sleeps},
+    ReactorFigure{"fopd_locality_resumed", "Coroutines the locality resumed.",
+                  &core::ReactorStats::resumed},
+    ReactorFigure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired},
+    ReactorFigure{"fopd_locality_messages", "Messages from other threads.",
+                  &core::ReactorStats::messages},
+    ReactorFigure{"fopd_locality_io_submitted", "I/O operations submitted.",
+                  &core::ReactorStats::io_submitted},
+    ReactorFigure{"fopd_locality_io_completed", "I/O operations completed.",
+                  &core::ReactorStats::io_completed},
+};
+
 // A counter of the requests that were put off for want of one kind of memory.
 struct MemoryLack {
     std::string_view memory;
@@ -283,10 +305,7 @@ void collect_sessions(core::MetricSink& sink, std::string_view index,
     const std::array labels{core::Label{"locality", index}};
     sink.gauge("fopd_sessions", "Sessions that are open.", labels,
                static_cast<double>(host.sessions.get()));
-    for (const SessionFigure& figure : kSessionFigures) {
-        sink.counter(figure.name, figure.help, labels,
-                     static_cast<double>((host.*figure.counter).get()));
-    }
+    collect_counters<fabric::HostStatistics>(sink, kSessionFigures, labels, host);
     for (const fabric::Stranger::Kind kind : fabric::kStrangerKinds) {
         const std::array kind_labels{core::Label{"locality", index},
                                      core::Label{"kind", fabric::to_string(kind)}};
@@ -358,34 +377,11 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         sink.gauge("fopd_node_state", "1 for the state of the node, 0 for all others.", state_label,
                    state == state_now ? 1 : 0);
     }
-    struct Figure {
-        std::string_view name;
-        std::string_view help;
-        core::Counter core::ReactorStats::* counter;
-    };
-    static constexpr std::array kFigures{
-        Figure{"fopd_locality_turns", "Turns of the locality's event loop.",
-               &core::ReactorStats::turns},
-        Figure{"fopd_locality_sleeps", "Times the locality went to sleep.",
-               &core::ReactorStats::sleeps},
-        Figure{"fopd_locality_resumed", "Coroutines the locality resumed.",
-               &core::ReactorStats::resumed},
-        Figure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired},
-        Figure{"fopd_locality_messages", "Messages from other threads.",
-               &core::ReactorStats::messages},
-        Figure{"fopd_locality_io_submitted", "I/O operations submitted.",
-               &core::ReactorStats::io_submitted},
-        Figure{"fopd_locality_io_completed", "I/O operations completed.",
-               &core::ReactorStats::io_completed},
-    };
     for (const auto& locality : node_.localities()) {
         const std::string index = std::to_string(locality->index());
         const std::array labels{core::Label{"locality", index}};
         const core::ReactorStats& stats = locality->reactor().stats();
-        for (const Figure& figure : kFigures) {
-            sink.counter(figure.name, figure.help, labels,
-                         static_cast<double>((stats.*figure.counter).get()));
-        }
+        collect_counters<core::ReactorStats>(sink, kReactorFigures, labels, stats);
         sink.counter("fopd_locality_busy_seconds", "CPU time the locality has used.", labels,
                      in_seconds(cpu_time_(locality->index())));
         sink.gauge("fopd_buffers_free", "Buffers that are not in use.", labels,

@@ -1,12 +1,10 @@
 #include "daemon/store_restore.h"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <fcntl.h>

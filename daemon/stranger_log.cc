@@ -1,7 +1,6 @@
 #include "daemon/stranger_log.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace fopd::daemon {
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <string>
-#include <utility>
 
 #include <fcntl.h>
 #include <linux/fs.h>

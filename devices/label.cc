@@ -1,8 +1,6 @@
 #include "devices/label.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 
 #include "core/byte_order.h"
 #include "core/crc32c.h"

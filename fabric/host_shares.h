@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "core/ensure.h"

@@ -6,10 +6,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "core/ensure.h"
-#include "core/poller.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "fabric/address.h"

@@ -33,21 +33,17 @@ public:
     }
 };
 
-// The server replies as soon as it has read the request.
-struct Ping {
-    bool operator==(const Ping&) const = default;
-};
-struct PingReply {
-    bool operator==(const PingReply&) const = default;
+struct NoFields {
+    bool operator==(const NoFields&) const = default;
 };
 
+// The server replies as soon as it has read the request.
+struct Ping : NoFields {};
+struct PingReply : NoFields {};
+
 // The payload is returned.
-struct Echo {
-    bool operator==(const Echo&) const = default;
-};
-struct EchoReply {
-    bool operator==(const EchoReply&) const = default;
-};
+struct Echo : NoFields {};
+struct EchoReply : NoFields {};
 
 // `bytes`, at most kBulkEchoBytesMax, are pulled from `source` and pushed to `target`.
 struct BulkEcho {
@@ -115,18 +111,14 @@ struct Attributes {
 // -- queries about the node --
 
 // The slots, as ListedSlot in the payload.
-struct Slots {
-    bool operator==(const Slots&) const = default;
-};
+struct Slots : NoFields {};
 struct SlotsReply {
     std::uint64_t version = 0;  // Increases whenever a slot is added, removed or moved.
     bool operator==(const SlotsReply&) const = default;
 };
 
 // The space in total and per pool, as PoolEntry in the payload.
-struct Statfs {
-    bool operator==(const Statfs&) const = default;
-};
+struct Statfs : NoFields {};
 struct StatfsReply {
     std::uint64_t total_bytes = 0;
     std::uint64_t used_bytes = 0;
@@ -366,9 +358,7 @@ struct UploadAbort {
     Fid fid{};
     bool operator==(const UploadAbort&) const = default;
 };
-struct UploadAbortReply {
-    bool operator==(const UploadAbortReply&) const = default;
-};
+struct UploadAbortReply : NoFields {};
 
 // -- queries about the node, continued --
 
@@ -416,9 +406,7 @@ struct Release {
     Fid fid{};
     bool operator==(const Release&) const = default;
 };
-struct ReleaseReply {
-    bool operator==(const ReleaseReply&) const = default;
-};
+struct ReleaseReply : NoFields {};
 
 // The recalls of the node in the order in which they are expected to end, as RecallEntry in the
 // payload: at most as many as fit. Or the formats of cartridges that have not ended, the oldest
@@ -466,18 +454,12 @@ struct RecallCancel {
     Fid fid{};
     bool operator==(const RecallCancel&) const = default;
 };
-struct RecallCancelReply {
-    bool operator==(const RecallCancelReply&) const = default;
-};
+struct RecallCancelReply : NoFields {};
 
 // Waits until all acknowledged changes of objects in a tape pool, which the header names, are on
 // tape.
-struct SyncTape {
-    bool operator==(const SyncTape&) const = default;
-};
-struct SyncTapeReply {
-    bool operator==(const SyncTapeReply&) const = default;
-};
+struct SyncTape : NoFields {};
+struct SyncTapeReply : NoFields {};
 
 // The cartridges by barcode, as MediumEntry in the payload.
 struct Media {
@@ -498,9 +480,7 @@ struct FormatMedium {
     bool lose_objects = false;
     bool operator==(const FormatMedium&) const = default;
 };
-struct FormatMediumReply {
-    bool operator==(const FormatMediumReply&) const = default;
-};
+struct FormatMediumReply : NoFields {};
 
 // Brings a cartridge to an idle drive, and loads it.
 struct LoadMedium {
@@ -508,18 +488,14 @@ struct LoadMedium {
     std::string_view drive{};
     bool operator==(const LoadMedium&) const = default;
 };
-struct LoadMediumReply {
-    bool operator==(const LoadMediumReply&) const = default;
-};
+struct LoadMediumReply : NoFields {};
 
 // Takes the cartridge of an idle drive back to its storage element.
 struct UnloadDrive {
     std::string_view drive{};
     bool operator==(const UnloadDrive&) const = default;
 };
-struct UnloadDriveReply {
-    bool operator==(const UnloadDriveReply&) const = default;
-};
+struct UnloadDriveReply : NoFields {};
 
 // Where the copies of an object's bytes are on cartridges, in the order of the bytes, as CopyEntry
 // in the payload: at most as many as fit.
@@ -583,9 +559,7 @@ struct SetDrive {
     bool down = false;
     bool operator==(const SetDrive&) const = default;
 };
-struct SetDriveReply {
-    bool operator==(const SetDriveReply&) const = default;
-};
+struct SetDriveReply : NoFields {};
 
 // Takes a cartridge out of use and to an exchange element, if the library has any. Refused while it
 // is in use, and if objects could not be read any more, unless these shall be hidden.
@@ -620,9 +594,7 @@ struct EpochMessage {
     List<std::uint8_t> message{};
     bool operator==(const EpochMessage&) const = default;
 };
-struct EpochMessageReply {
-    bool operator==(const EpochMessageReply&) const = default;
-};
+struct EpochMessageReply : NoFields {};
 
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =

@@ -1,6 +1,9 @@
 #include "fop/listing.h"
 
-#include <array>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "fop/bodies.h"
 #include "fop/bytes.h"
@@ -11,148 +14,148 @@ namespace fopd::fop {
 
 namespace {
 
-constexpr std::size_t kListFixedBytes = 34;
-constexpr std::size_t kSlotFixedBytes = 16;
-constexpr std::size_t kPoolFixedBytes = 34;
-constexpr std::size_t kQuotaFixedBytes = 37;
-constexpr std::size_t kRecallFixedBytes = 56;
-constexpr std::size_t kFormatFixedBytes = 13;
-constexpr std::size_t kCopyFixedBytes = 36;
-constexpr std::size_t kMediumFixedBytes = 88;
-constexpr std::size_t kFailedCopyFixedBytes = 24;
+// The fields of an entry in the order of their bytes, and what a reader demands of them. Numbers
+// have as many bytes as their types; texts have their length in two bytes before them.
+template <typename Entry>
+struct Layout;
 
-std::string_view take_text(ByteReader& reader) {
+template <>
+struct Layout<ListEntry> {
+    using E = ListEntry;
+    static constexpr std::tuple kFields{&E::fid, &E::size_bytes, &E::changed_ns, &E::name};
+    static bool is_sound(const E& entry) { return check_object_name(entry.name).has_value(); }
+};
+
+template <>
+struct Layout<ListedSlot> {
+    using E = ListedSlot;
+    static constexpr std::tuple kFields{
+        &E::slot, &E::locality, &E::state, &E::in_default_pool, &E::free_bytes, &E::pool};
+    static bool is_sound(const E& entry) { return is_name(entry.pool); }
+};
+
+template <>
+struct Layout<PoolEntry> {
+    using E = PoolEntry;
+    static constexpr std::tuple kFields{&E::total_bytes, &E::used_bytes, &E::free_bytes,
+                                        &E::objects, &E::pool};
+    static bool is_sound(const E& entry) { return is_name(entry.pool); }
+};
+
+template <>
+struct Layout<QuotaEntry> {
+    using E = QuotaEntry;
+    static constexpr std::tuple kFields{&E::used_bytes,    &E::limit_bytes, &E::used_objects,
+                                        &E::limit_objects, &E::whose,       &E::pool,
+                                        &E::owner};
+    static bool is_sound(const E& entry) {
+        const bool of_pool = entry.whose == E::Whose::kPool && entry.owner.empty();
+        return is_name(entry.pool) && is_name(entry.owner) &&
+               (entry.whose == E::Whose::kOwner || of_pool);
+    }
+};
+
+bool is_name_of_object_or_empty(std::string_view name) {
+    return name.empty() || check_object_name(name).has_value();
+}
+
+bool is_short_barcode(std::string_view barcode) {
+    return barcode.size() <= kBarcodeBytesMax;
+}
+
+template <>
+struct Layout<RecallEntry> {
+    using E = RecallEntry;
+    static constexpr std::tuple kFields{
+        &E::fid,   &E::size_bytes, &E::place,     &E::asked_ms, &E::expected_ms,
+        &E::state, &E::priority,   &E::cartridge, &E::name,     &E::requester};
+    static bool is_sound(const E& entry) {
+        return is_short_barcode(entry.cartridge) && is_name(entry.requester) &&
+               is_name_of_object_or_empty(entry.name);
+    }
+};
+
+template <>
+struct Layout<FormatEntry> {
+    using E = FormatEntry;
+    static constexpr std::tuple kFields{&E::asked_ms, &E::state, &E::cartridge, &E::pool};
+    static bool is_sound(const E& entry) {
+        return !entry.cartridge.empty() && is_short_barcode(entry.cartridge) && is_name(entry.pool);
+    }
+};
+
+template <>
+struct Layout<CopyEntry> {
+    using E = CopyEntry;
+    static constexpr std::tuple kFields{&E::offset,    &E::length,    &E::block, &E::file,
+                                        &E::written_s, &E::cartridge, &E::state};
+    static bool is_sound(const E& entry) {
+        return !entry.cartridge.empty() && is_short_barcode(entry.cartridge);
+    }
+};
+
+template <>
+struct Layout<MediumEntry> {
+    using E = MediumEntry;
+    static constexpr std::tuple kFields{
+        &E::capacity_bytes, &E::used_bytes, &E::dead_bytes, &E::files,
+        &E::mounts,         &E::generation, &E::scrubbed_s, &E::damaged_copies,
+        &E::live_bytes,     &E::failures,   &E::barcode,    &E::pool,
+        &E::technology,     &E::state,      &E::drive,      &E::reason};
+    static bool is_sound(const E& entry) {
+        return !entry.barcode.empty() && is_short_barcode(entry.barcode);
+    }
+};
+
+template <>
+struct Layout<FailedCopyEntry> {
+    using E = FailedCopyEntry;
+    static constexpr std::tuple kFields{&E::fid, &E::file, &E::name, &E::reason};
+    static bool is_sound(const E& entry) {
+        return entry.reason.size() <= E::kReasonBytesMax && is_name_of_object_or_empty(entry.name);
+    }
+};
+
+// -- reading: false if the field is malformed --
+
+template <std::unsigned_integral Number>
+bool take(ByteReader& reader, Number& number) {
+    number = reader.number<Number>();
+    return true;
+}
+bool take(ByteReader& reader, bool& flag) {
+    const auto number = reader.number<std::uint8_t>();
+    flag = number == 1;
+    return number <= 1;
+}
+bool take(ByteReader& reader, Fid& fid) {
+    return take(reader, fid.high) && take(reader, fid.low);
+}
+bool take(ByteReader& reader, std::string_view& text) {
     const auto bytes = reader.take(reader.number<std::uint16_t>());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    text = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    return true;
 }
-
-void put_text(ByteWriter& writer, std::string_view text) {
-    writer.number(static_cast<std::uint16_t>(text.size()));
-    writer.put(std::as_bytes(std::span(text)));
+bool take(ByteReader& reader, QuotaEntry::Whose& whose) {
+    whose = static_cast<QuotaEntry::Whose>(reader.number<std::uint8_t>());
+    return true;
 }
-
-// Each number has as many bytes as its type.
-template <typename... Number>
-void take_numbers(ByteReader& reader, Number&... into) {
-    ((into = reader.number<Number>()), ...);
+// A state beyond `last` is one that this reader does not know.
+template <typename State>
+bool take_state(ByteReader& reader, State& state, State last) {
+    const auto number = reader.number<std::uint8_t>();
+    const bool is_known = number >= 1 && number <= static_cast<std::uint8_t>(last);
+    state = is_known ? static_cast<State>(number) : State::kOther;
+    return true;
 }
-
-template <typename... Number>
-void put_numbers(ByteWriter& writer, Number... numbers) {
-    (writer.number(numbers), ...);
+bool take(ByteReader& reader, ListedSlotState& state) {
+    return take_state(reader, state, ListedSlotState::kUnused);
 }
-
-ListedSlotState listed_slot_state(std::uint8_t number) {
-    switch (number) {
-        case static_cast<std::uint8_t>(ListedSlotState::kOnline): return ListedSlotState::kOnline;
-        case static_cast<std::uint8_t>(ListedSlotState::kReadOnly):
-            return ListedSlotState::kReadOnly;
-        case static_cast<std::uint8_t>(ListedSlotState::kMissing): return ListedSlotState::kMissing;
-        case static_cast<std::uint8_t>(ListedSlotState::kUnused): return ListedSlotState::kUnused;
-        default: return ListedSlotState::kOther;
-    }
+bool take(ByteReader& reader, RecallEntry::State& state) {
+    return take_state(reader, state, RecallEntry::State::kReading);
 }
-
-// Each function reads one entry; false if the entry is malformed.
-bool take_entry(ByteReader& reader, ListEntry& entry) {
-    take_numbers(reader, entry.fid.high, entry.fid.low, entry.size_bytes, entry.changed_ns);
-    entry.name = take_text(reader);
-    return reader.ok() && check_object_name(entry.name).has_value();
-}
-
-bool take_entry(ByteReader& reader, ListedSlot& entry) {
-    take_numbers(reader, entry.slot, entry.locality);
-    entry.state = listed_slot_state(reader.number<std::uint8_t>());
-    const auto in_default_pool = reader.number<std::uint8_t>();
-    entry.in_default_pool = in_default_pool == 1;
-    entry.free_bytes = reader.number<std::uint64_t>();
-    entry.pool = take_text(reader);
-    return reader.ok() && in_default_pool <= 1 && is_name(entry.pool);
-}
-
-bool take_entry(ByteReader& reader, PoolEntry& entry) {
-    take_numbers(reader, entry.total_bytes, entry.used_bytes, entry.free_bytes, entry.objects);
-    entry.pool = take_text(reader);
-    return reader.ok() && is_name(entry.pool);
-}
-
-bool take_entry(ByteReader& reader, QuotaEntry& entry) {
-    take_numbers(reader, entry.used_bytes, entry.limit_bytes, entry.used_objects,
-                 entry.limit_objects);
-    entry.whose = static_cast<QuotaEntry::Whose>(reader.number<std::uint8_t>());
-    entry.pool = take_text(reader);
-    entry.owner = take_text(reader);
-    const bool of_pool = entry.whose == QuotaEntry::Whose::kPool;
-    const bool of_owner = entry.whose == QuotaEntry::Whose::kOwner;
-    return reader.ok() && is_name(entry.pool) && is_name(entry.owner) &&
-           (of_owner || (of_pool && entry.owner.empty()));
-}
-
-RecallEntry::State recall_state(std::uint8_t number) {
-    switch (number) {
-        case static_cast<std::uint8_t>(RecallEntry::State::kWaiting):
-            return RecallEntry::State::kWaiting;
-        case static_cast<std::uint8_t>(RecallEntry::State::kReading):
-            return RecallEntry::State::kReading;
-        default: return RecallEntry::State::kOther;
-    }
-}
-
-bool take_entry(ByteReader& reader, RecallEntry& entry) {
-    take_numbers(reader, entry.fid.high, entry.fid.low, entry.size_bytes, entry.place,
-                 entry.asked_ms, entry.expected_ms);
-    entry.state = recall_state(reader.number<std::uint8_t>());
-    entry.priority = reader.number<std::uint8_t>();
-    entry.cartridge = take_text(reader);
-    entry.name = take_text(reader);
-    entry.requester = take_text(reader);
-    return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax && is_name(entry.requester) &&
-           (entry.name.empty() || check_object_name(entry.name).has_value());
-}
-
-FormatEntry::State format_state(std::uint8_t number) {
-    switch (number) {
-        case static_cast<std::uint8_t>(FormatEntry::State::kWaiting):
-            return FormatEntry::State::kWaiting;
-        case static_cast<std::uint8_t>(FormatEntry::State::kRunning):
-            return FormatEntry::State::kRunning;
-        default: return FormatEntry::State::kOther;
-    }
-}
-
-bool take_entry(ByteReader& reader, FormatEntry& entry) {
-    entry.asked_ms = reader.number<std::uint64_t>();
-    entry.state = format_state(reader.number<std::uint8_t>());
-    entry.cartridge = take_text(reader);
-    entry.pool = take_text(reader);
-    return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax &&
-           is_name(entry.pool);
-}
-
-bool take_entry(ByteReader& reader, CopyEntry& entry) {
-    take_numbers(reader, entry.offset, entry.length, entry.block, entry.file, entry.written_s);
-    entry.cartridge = take_text(reader);
-    entry.state = take_text(reader);
-    return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax;
-}
-
-bool take_entry(ByteReader& reader, MediumEntry& entry) {
-    take_numbers(reader, entry.capacity_bytes, entry.used_bytes, entry.dead_bytes, entry.files,
-                 entry.mounts, entry.generation, entry.scrubbed_s, entry.damaged_copies,
-                 entry.live_bytes, entry.failures);
-    for (std::string_view* const text : {&entry.barcode, &entry.pool, &entry.technology,
-                                         &entry.state, &entry.drive, &entry.reason}) {
-        *text = take_text(reader);
-    }
-    return reader.ok() && !entry.barcode.empty() && entry.barcode.size() <= kBarcodeBytesMax;
-}
-
-bool take_entry(ByteReader& reader, FailedCopyEntry& entry) {
-    take_numbers(reader, entry.fid.high, entry.fid.low, entry.file);
-    entry.name = take_text(reader);
-    entry.reason = take_text(reader);
-    return reader.ok() && entry.reason.size() <= FailedCopyEntry::kReasonBytesMax &&
-           (entry.name.empty() || check_object_name(entry.name).has_value());
+bool take(ByteReader& reader, FormatEntry::State& state) {
+    return take_state(reader, state, FormatEntry::State::kRunning);
 }
 
 template <typename Entry>
@@ -160,128 +163,93 @@ Result<std::vector<Entry>> read_all(std::span<const std::byte> payload) {
     std::vector<Entry> entries;
     ByteReader reader(payload);
     while (!reader.complete()) {
-        if (!take_entry(reader, entries.emplace_back())) {
+        Entry& entry = entries.emplace_back();
+        const auto take_all = [&](auto... fields) { return (take(reader, entry.*fields) && ...); };
+        const bool is_read = std::apply(take_all, Layout<Entry>::kFields) && reader.ok();
+        if (!is_read || !Layout<Entry>::is_sound(entry)) {
             return std::unexpected(Error{.code = Errc::kInvalid, .context = "entry of a listing"});
         }
     }
     return entries;
 }
 
+// -- writing --
+
+void put(ByteWriter& writer, std::unsigned_integral auto number) {
+    writer.number(number);
+}
+void put(ByteWriter& writer, bool flag) {
+    writer.number(std::uint8_t{flag});
+}
+template <typename Enum>
+    requires std::is_enum_v<Enum>
+void put(ByteWriter& writer, Enum value) {
+    writer.number(std::to_underlying(value));
+}
+void put(ByteWriter& writer, const Fid& fid) {
+    put(writer, fid.high);
+    put(writer, fid.low);
+}
+void put(ByteWriter& writer, std::string_view text) {
+    put(writer, static_cast<std::uint16_t>(text.size()));
+    writer.put(std::as_bytes(std::span(text)));
+}
+
+std::size_t bytes_of(std::string_view text) {
+    return sizeof(std::uint16_t) + text.size();
+}
+std::size_t bytes_of(const auto& field) {
+    return sizeof(field);
+}
+
 }  // namespace
+
+template <typename Entry>
+bool ListingWriter::put_entry(const Entry& entry) {
+    const auto put_all = [&](auto... fields) {
+        if (into_.size() - size_ < (bytes_of(entry.*fields) + ...)) return false;
+        ByteWriter writer(into_.subspan(size_));
+        (put(writer, entry.*fields), ...);
+        size_ += writer.size();
+        return true;
+    };
+    return std::apply(put_all, Layout<Entry>::kFields);
+}
 
 bool ListingWriter::add(const ListEntry& entry) {
     ENSURE(check_object_name(entry.name).has_value());
-    if (into_.size() - size_ < kListFixedBytes + entry.name.size()) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.fid.high, entry.fid.low, entry.size_bytes, entry.changed_ns);
-    put_text(writer, entry.name);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const ListedSlot& entry) {
     ENSURE(is_name(entry.pool));
-    if (into_.size() - size_ < kSlotFixedBytes + entry.pool.size()) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.slot, entry.locality);
-    writer.number(static_cast<std::uint8_t>(entry.state));
-    writer.number(static_cast<std::uint8_t>(entry.in_default_pool ? 1 : 0));
-    writer.number(entry.free_bytes);
-    put_text(writer, entry.pool);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const PoolEntry& entry) {
     ENSURE(is_name(entry.pool));
-    if (into_.size() - size_ < kPoolFixedBytes + entry.pool.size()) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.total_bytes, entry.used_bytes, entry.free_bytes, entry.objects);
-    put_text(writer, entry.pool);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const QuotaEntry& entry) {
     ENSURE(is_name(entry.pool));
     ENSURE(is_name(entry.owner));
-    if (into_.size() - size_ < kQuotaFixedBytes + entry.pool.size() + entry.owner.size()) {
-        return false;
-    }
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.used_bytes, entry.limit_bytes, entry.used_objects,
-                entry.limit_objects);
-    writer.number(static_cast<std::uint8_t>(entry.whose));
-    put_text(writer, entry.pool);
-    put_text(writer, entry.owner);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const RecallEntry& entry) {
     ENSURE(is_name(entry.requester));
-    const std::size_t texts = entry.cartridge.size() + entry.name.size() + entry.requester.size();
-    if (into_.size() - size_ < kRecallFixedBytes + texts) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.fid.high, entry.fid.low, entry.size_bytes, entry.place,
-                entry.asked_ms, entry.expected_ms);
-    writer.number(static_cast<std::uint8_t>(entry.state));
-    writer.number(entry.priority);
-    put_text(writer, entry.cartridge);
-    put_text(writer, entry.name);
-    put_text(writer, entry.requester);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const FormatEntry& entry) {
-    const std::size_t texts = entry.cartridge.size() + entry.pool.size();
-    if (into_.size() - size_ < kFormatFixedBytes + texts) return false;
-    ByteWriter writer(into_.subspan(size_));
-    writer.number(entry.asked_ms);
-    writer.number(static_cast<std::uint8_t>(entry.state));
-    put_text(writer, entry.cartridge);
-    put_text(writer, entry.pool);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const CopyEntry& entry) {
-    const std::size_t texts = entry.cartridge.size() + entry.state.size();
-    if (into_.size() - size_ < kCopyFixedBytes + texts) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.offset, entry.length, entry.block, entry.file, entry.written_s);
-    put_text(writer, entry.cartridge);
-    put_text(writer, entry.state);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const MediumEntry& entry) {
-    const std::array texts{entry.barcode, entry.pool,  entry.technology,
-                           entry.state,   entry.drive, entry.reason};
-    std::size_t bytes = kMediumFixedBytes;
-    for (const std::string_view text : texts) bytes += text.size();
-    if (into_.size() - size_ < bytes) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.capacity_bytes, entry.used_bytes, entry.dead_bytes, entry.files,
-                entry.mounts, entry.generation, entry.scrubbed_s, entry.damaged_copies,
-                entry.live_bytes, entry.failures);
-    for (const std::string_view text : texts) put_text(writer, text);
-    size_ += writer.size();
-    return true;
+    return put_entry(entry);
 }
-
 bool ListingWriter::add(const FailedCopyEntry& entry) {
-    const std::string_view reason = entry.reason.substr(0, FailedCopyEntry::kReasonBytesMax);
-    const std::size_t texts = entry.name.size() + reason.size();
-    if (into_.size() - size_ < kFailedCopyFixedBytes + texts) return false;
-    ByteWriter writer(into_.subspan(size_));
-    put_numbers(writer, entry.fid.high, entry.fid.low, entry.file);
-    put_text(writer, entry.name);
-    put_text(writer, reason);
-    size_ += writer.size();
-    return true;
+    FailedCopyEntry shown = entry;
+    shown.reason = entry.reason.substr(0, FailedCopyEntry::kReasonBytesMax);
+    return put_entry(shown);
 }
 
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload) {

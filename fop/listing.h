@@ -172,6 +172,9 @@ public:
     std::span<const std::byte> written() const { return into_.first(size_); }
 
 private:
+    template <typename Entry>
+    bool put_entry(const Entry& entry);
+
     std::span<std::byte> into_;
     std::size_t size_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <span>
 #include <string_view>
 
 #include "core/crc32c.h"

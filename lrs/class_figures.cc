@@ -1,6 +1,5 @@
 #include "lrs/class_figures.h"
 
-#include <algorithm>
 #include <tuple>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "lrs/crr.h"
 
 #include <bit>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -21,12 +21,33 @@ bool same(const PolicySettings& one, const PolicySettings& other) {
     return one.*Part == other.*Part;
 }
 
-template <typename AnyRule>
-std::optional<RuleMistakes> put_texts(std::vector<std::string>& texts, std::string_view file,
-                                      const RuleGrammar<AnyRule>& grammar) {
-    const auto rules = read_rules(file, grammar);
+template <auto Make, auto Part>
+auto made(const PolicySettings& settings, const PolicyParts& parts) {
+    return Make(settings.*Part, parts.seed);
+}
+
+// Policies with rules have a part of the same name in the settings, the node and the share.
+template <auto Make, auto Part, auto Share>
+auto made_with_rules(const PolicySettings& settings, const PolicyParts& parts) {
+    return Make(settings.*Part, parts.share.*Share, parts.seed);
+}
+
+template <auto Share>
+std::string class_by_rules(const RequestAttributes& request, const PolicySettings& /*settings*/,
+                           const PolicyParts& parts) {
+    return (parts.share.*Share).rules->rule_for(request).class_name(request);
+}
+
+template <auto Book>
+RuleBook& book_of(PolicyNode& node) {
+    return node.*Book;
+}
+
+template <auto Part, const auto& Grammar>
+std::optional<RuleMistakes> put_rules(PolicySettings& settings, std::string_view file) {
+    const auto rules = read_rules(file, Grammar);
     if (!rules) return rules.error();
-    texts = texts_of(*rules, grammar);
+    (settings.*Part).rules = texts_of(*rules, Grammar);
     return std::nullopt;
 }
 
@@ -38,8 +59,7 @@ constexpr std::array kPolicies{
         .summary = "Clients, jobs, principals or users take turns.",
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kKept,
-        .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_crr(settings.crr, parts.seed); },
+        .make = &made<&make_crr, &PolicySettings::crr>,
         .is_same = &same<&PolicySettings::crr>,
         .class_of =
             [](const RequestAttributes& request, const PolicySettings& settings,
@@ -65,8 +85,7 @@ constexpr std::array kPolicies{
         .summary = "A fault for tests: some fops are delayed.",
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
-        .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_delay(settings.delay, parts.seed); },
+        .make = &made<&make_delay, &PolicySettings::delay>,
         .is_same = &same<&PolicySettings::delay>,
     },
     PolicyEntry{
@@ -74,26 +93,16 @@ constexpr std::array kPolicies{
         .summary = "All nodes of a cluster serve the same group of fops at a time.",
         .scope = Scope::kCluster,
         .client_order = ClientOrder::kMixed,
-        .make =
-            [](const PolicySettings& settings, const PolicyParts& parts) {
-                return make_epoch_groups(settings.epoch_groups, parts.share.epoch_groups,
-                                         parts.seed);
-            },
+        .make = &made_with_rules<&make_epoch_groups, &PolicySettings::epoch_groups,
+                                 &PolicyShare::epoch_groups>,
         .is_same = &same<&PolicySettings::epoch_groups>,
-        .class_of =
-            [](const RequestAttributes& request, const PolicySettings& /*settings*/,
-               const PolicyParts& parts) {
-                return parts.share.epoch_groups.rules->rule_for(request).class_name(request);
-            },
+        .class_of = &class_by_rules<&PolicyShare::epoch_groups>,
         .share =
             [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
                 return PolicyShare{.epoch_groups = node.epoch_groups.share(settings.epoch_groups)};
             },
-        .rule_book = [](PolicyNode& node) -> RuleBook& { return node.epoch_groups; },
-        .set_rules =
-            [](PolicySettings& settings, std::string_view file) {
-                return put_texts(settings.epoch_groups.rules, file, kGroupGrammar);
-            },
+        .rule_book = &book_of<&PolicyNode::epoch_groups>,
+        .set_rules = &put_rules<&PolicySettings::epoch_groups, kGroupGrammar>,
     },
     PolicyEntry{.name = "fifo",
                 .summary = "In the order of arrival.",
@@ -103,36 +112,26 @@ constexpr std::array kPolicies{
                            const PolicyParts& /*parts*/) { return make_fifo(); },
                 .is_same = [](const PolicySettings& /*one*/,
                               const PolicySettings& /*other*/) { return true; }},
-    PolicyEntry{.name = "mclock",
-                .summary = "Rules give each class a reservation, a weight and a limit.",
-                .scope = Scope::kNode,
-                .client_order = ClientOrder::kMixed,
-                .make =
-                    [](const PolicySettings& settings, const PolicyParts& parts) {
-                        return make_mclock(settings.mclock, parts.share.mclock, parts.seed);
-                    },
-                .is_same = &same<&PolicySettings::mclock>,
-                .class_of =
-                    [](const RequestAttributes& request, const PolicySettings& /*settings*/,
-                       const PolicyParts& parts) {
-                        return parts.share.mclock.rules->rule_for(request).class_name(request);
-                    },
-                .share =
-                    [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
-                        return PolicyShare{.mclock = node.mclock.share(settings.mclock)};
-                    },
-                .rule_book = [](PolicyNode& node) -> RuleBook& { return node.mclock; },
-                .set_rules =
-                    [](PolicySettings& settings, std::string_view file) {
-                        return put_texts(settings.mclock.rules, file, kMclockGrammar);
-                    }},
+    PolicyEntry{
+        .name = "mclock",
+        .summary = "Rules give each class a reservation, a weight and a limit.",
+        .scope = Scope::kNode,
+        .client_order = ClientOrder::kMixed,
+        .make = &made_with_rules<&make_mclock, &PolicySettings::mclock, &PolicyShare::mclock>,
+        .is_same = &same<&PolicySettings::mclock>,
+        .class_of = &class_by_rules<&PolicyShare::mclock>,
+        .share =
+            [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
+                return PolicyShare{.mclock = node.mclock.share(settings.mclock)};
+            },
+        .rule_book = &book_of<&PolicyNode::mclock>,
+        .set_rules = &put_rules<&PolicySettings::mclock, kMclockGrammar>},
     PolicyEntry{
         .name = "orr",
         .summary = "Objects take turns, each in the order of its offsets.",
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
-        .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_orr(settings.orr, parts.seed); },
+        .make = &made<&make_orr, &PolicySettings::orr>,
         .is_same = &same<&PolicySettings::orr>,
     },
     PolicyEntry{
@@ -140,31 +139,20 @@ constexpr std::array kPolicies{
         .summary = "Rules limit the rate of each class of fops.",
         .scope = Scope::kNode,
         .client_order = ClientOrder::kMixed,
-        .make =
-            [](const PolicySettings& settings, const PolicyParts& parts) {
-                return make_tbf(settings.tbf, parts.share.tbf, parts.seed);
-            },
+        .make = &made_with_rules<&make_tbf, &PolicySettings::tbf, &PolicyShare::tbf>,
         .is_same = &same<&PolicySettings::tbf>,
-        .class_of =
-            [](const RequestAttributes& request, const PolicySettings& /*settings*/,
-               const PolicyParts& parts) {
-                return parts.share.tbf.rules->rule_for(request).class_name(request);
-            },
+        .class_of = &class_by_rules<&PolicyShare::tbf>,
         .share = [](PolicyNode& node, const PolicySettings& settings,
                     Instant now) { return PolicyShare{.tbf = node.tbf.share(settings.tbf, now)}; },
-        .rule_book = [](PolicyNode& node) -> RuleBook& { return node.tbf; },
-        .set_rules =
-            [](PolicySettings& settings, std::string_view file) {
-                return put_texts(settings.tbf.rules, file, kTbfGrammar);
-            },
+        .rule_book = &book_of<&PolicyNode::tbf>,
+        .set_rules = &put_rules<&PolicySettings::tbf, kTbfGrammar>,
     },
     PolicyEntry{
         .name = "trr",
         .summary = "Devices take turns, each in the order of its objects and offsets.",
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
-        .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_trr(settings.trr, parts.seed); },
+        .make = &made<&make_trr, &PolicySettings::trr>,
         .is_same = &same<&PolicySettings::trr>,
     },
 };

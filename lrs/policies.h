@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "lrs/crr.h"
 #include "lrs/delay.h"

@@ -1,10 +1,7 @@
 #include "lrs/settings.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "config/nearest.h"
 #include "config/types.h"

@@ -1,7 +1,6 @@
 #include "lrs/sorted_turns.h"
 
 #include <expected>
-#include <memory>
 #include <string>
 
 #include "config/types.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/random.h"
-
 namespace fopd::lrs {
 
 namespace {

@@ -1,12 +1,9 @@
 #include "objects/block_io.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
-#include "fop/range.h"
 
 namespace fopd::objects {
 

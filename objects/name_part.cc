@@ -1,7 +1,5 @@
 #include "objects/name_part.h"
 
-#include <utility>
-
 #include "core/remote_task.h"
 
 namespace fopd::objects {

@@ -1,7 +1,5 @@
 #include "objects/reply_record.h"
 
-#include <algorithm>
-
 #include "core/byte_order.h"
 #include "store/corrupt.h"
 

@@ -6,7 +6,6 @@
 
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
-#include "core/ensure.h"
 #include "objects/block_io.h"
 #include "objects/fids.h"
 #include "objects/range_locks.h"

@@ -1,16 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "core/cancel.h"
 #include "core/task.h"
-#include "core/time.h"
-#include "objects/block_io.h"
 #include "objects/home_volume.h"
 #include "objects/stores.h"
-#include "store/object_map.h"
 
 namespace fopd::objects {
 

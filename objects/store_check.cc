@@ -1,6 +1,5 @@
 #include "objects/store_check.h"
 
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <set>
 #include <string_view>
-#include <vector>
 
 #include "core/task.h"
 #include "core/time.h"
 #include "objects/home_volume.h"
 #include "objects/stores.h"
-#include "store/object.h"
 
 namespace fopd::objects {
 

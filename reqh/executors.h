@@ -39,10 +39,11 @@ enum class About : std::uint8_t {
 // How fops of a type are executed.
 struct Executor {
     std::string_view name;  // The type's name in fop::kFopTypes.
-    bool needs_stores = false;
+    bool needs_stores = true;
     About about = About::kNode;
     // Whether it needs a buffer.
     bool needs_buffer = false;
+    // Not in the rows, as the bodies say these two and `told_again`.
     // The slot whose home executes it; null: the locality that received it.
     store::Slot (*slot)(const fop::Request& request) = nullptr;
     // Null: the fop names no object.

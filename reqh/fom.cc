@@ -1,7 +1,6 @@
 #include "reqh/fom.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 

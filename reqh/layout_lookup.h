@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "objects/disk_use.h"
-#include "objects/names.h"
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "core/remote_task.h"

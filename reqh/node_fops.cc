@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
-#include "core/remote.h"
 #include "fop/listing.h"
 #include "library/media_shelf.h"
 #include "reqh/every_locality.h"

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/ensure.h"
 #include "core/time.h"
 
 namespace fopd::reqh {

@@ -1,7 +1,6 @@
 #include "reqh/progress.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "core/ensure.h"

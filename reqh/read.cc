@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>

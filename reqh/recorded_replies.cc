@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "core/events.h"

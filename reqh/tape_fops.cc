@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/remote.h"
 #include "core/remote_task.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <utility>
 
 #include "core/crc32c.h"

@@ -1,7 +1,6 @@
 #include "store/claim_check.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "store/object.h"
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "core/result.h"
 #include "core/time.h"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "core/byte_order.h"
-#include "core/crc32c.h"
 #include "core/directory.h"
 #include "core/ensure.h"
 #include "store/corrupt.h"

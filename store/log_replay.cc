@@ -1,7 +1,6 @@
 #include "store/log_replay.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace fopd::store {
 

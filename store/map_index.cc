@@ -1,7 +1,6 @@
 #include "store/map_index.h"
 
 #include <iterator>
-#include <string_view>
 
 #include "core/ensure.h"
 

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/cancel.h"

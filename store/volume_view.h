@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "core/cancel.h"
 #include "core/reactor.h"
 #include "core/result.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "core/result.h"
 #include "devices/tape/cartridge_text.h"

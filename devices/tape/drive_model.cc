@@ -18,8 +18,6 @@ constexpr std::uint64_t kTera = 1'000'000'000'000;
 // The range of LPOS and the costs of a locate were fitted at CERN to LTO-7 drives with type M
 // cartridges; IBM's mean locate times of the others are near to what they give, but for LTO-9,
 // which is faster (45 s). Tapes of LTO-9 are 8 % longer.
-constexpr std::uint64_t kLposBegin = 2'696;
-constexpr std::uint64_t kLposLength = 168'401;
 constexpr std::array kModels{
     DriveModel{.technology = "lto6",
                .capacity_bytes = 2'500'000 * kMega,
@@ -29,9 +27,7 @@ constexpr std::array kModels{
                .load = 12s,
                .unload = 17s,
                .rewind_mean = 60s,
-               .wraps = 136,
-               .lpos_begin = kLposBegin,
-               .lpos_length = kLposLength},
+               .wraps = 136},
     DriveModel{.technology = "lto7",
                .capacity_bytes = 6 * kTera,
                .rate_bytes_s = 300 * kMega,
@@ -40,9 +36,7 @@ constexpr std::array kModels{
                .load = 15s,
                .unload = 20s,
                .rewind_mean = 60s,
-               .wraps = 112,
-               .lpos_begin = kLposBegin,
-               .lpos_length = kLposLength},
+               .wraps = 112},
     DriveModel{.technology = "lto8",
                .capacity_bytes = 12 * kTera,
                .rate_bytes_s = 360 * kMega,
@@ -51,9 +45,7 @@ constexpr std::array kModels{
                .load = 15s,
                .unload = 24s,
                .rewind_mean = 59s,
-               .wraps = 208,
-               .lpos_begin = kLposBegin,
-               .lpos_length = kLposLength},
+               .wraps = 208},
     DriveModel{.technology = "lto9",
                .capacity_bytes = 18 * kTera,
                .rate_bytes_s = 400 * kMega,
@@ -62,9 +54,7 @@ constexpr std::array kModels{
                .load = 17s,
                .unload = 30s,
                .rewind_mean = 55s,
-               .wraps = 280,
-               .lpos_begin = kLposBegin,
-               .lpos_length = kLposLength},
+               .wraps = 280},
     DriveModel{.technology = "lto10",
                .capacity_bytes = 30 * kTera,
                .rate_bytes_s = 400 * kMega,
@@ -73,9 +63,7 @@ constexpr std::array kModels{
                .load = 12s,
                .unload = 27s,
                .rewind_mean = 62s,
-               .wraps = 280,
-               .lpos_begin = kLposBegin,
-               .lpos_length = kLposLength},
+               .wraps = 280},
 };
 
 // part / whole of `span`, without overflow for whatever fits on a tape. REQUIRES: part <= whole.

@@ -39,8 +39,8 @@ struct DriveModel {
     Duration unload{0};       // The time to unload a rewound tape.
     Duration rewind_mean{0};  // From a random position; twice this for the whole length.
     std::uint32_t wraps = 0;
-    std::uint64_t lpos_begin = 0;
-    std::uint64_t lpos_length = 0;
+    std::uint64_t lpos_begin = 2'696;
+    std::uint64_t lpos_length = 168'401;
     LocateCosts costs = {};
 };
 

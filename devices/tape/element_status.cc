@@ -1,7 +1,6 @@
 #include "devices/tape/element_status.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace fopd::devices {
 

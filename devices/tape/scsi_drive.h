@@ -3,8 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "core/offload.h"
 #include "core/reactor.h"

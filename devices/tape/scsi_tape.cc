@@ -1,7 +1,6 @@
 #include "devices/tape/scsi_tape.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/ensure.h"
 #include "devices/tape/scsi_command.h"

@@ -1,7 +1,6 @@
 // A drive tells which one it is, and loads, unloads and describes its cartridge.
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "devices/tape/deck.h"

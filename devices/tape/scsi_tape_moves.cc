@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <utility>
 
 #include "devices/tape/scsi_command.h"
 #include "devices/tape/scsi_tape.h"

@@ -1,6 +1,5 @@
 #include "devices/tape/tap_image.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 

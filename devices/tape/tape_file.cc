@@ -15,7 +15,6 @@
 
 #include "core/byte_order.h"
 #include "core/directory.h"
-#include "core/ensure.h"
 #include "core/whole_number.h"
 #include "devices/tape/tap_image.h"
 #include "devices/tape/tape_error.h"

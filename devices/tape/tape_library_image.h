@@ -5,9 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/random.h"

@@ -10,8 +10,6 @@
 
 namespace fopd::devices {
 
-namespace {}  // namespace
-
 struct VirtualDrive::Opened {
     LoadedTape tape;
     std::optional<TapeFile> file;  // Nothing for a cleaning cartridge.

@@ -6,7 +6,6 @@
 
 #include "core/offload.h"
 #include "core/reactor.h"
-#include "devices/tape/cartridge_text.h"
 #include "devices/tape/deck.h"
 #include "devices/tape/drive_timing.h"
 #include "devices/tape/tape_drive.h"

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 

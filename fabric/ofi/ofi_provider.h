@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>

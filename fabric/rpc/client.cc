@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include "fop/borrowed.h"

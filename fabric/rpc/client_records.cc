@@ -1,7 +1,6 @@
 #include "fabric/rpc/client_records.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/ensure.h"
 

@@ -1,10 +1,8 @@
 #include "fabric/session/session.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
-#include "core/printable.h"
 #include "fabric/session/session_host.h"
 #include "fop/mac.h"
 

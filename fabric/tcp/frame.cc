@@ -1,7 +1,6 @@
 #include "fabric/tcp/frame.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 

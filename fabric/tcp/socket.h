@@ -4,7 +4,6 @@
 
 #include "core/intrusive_list.h"
 #include "core/reactor.h"
-#include "core/result.h"
 #include "fabric/tcp/sockets.h"
 
 namespace fopd::fabric {

@@ -1,8 +1,5 @@
 #include "lrs/classes/described_request.h"
 
-#include <string_view>
-#include <utility>
-
 #include "core/whole_number.h"
 #include "fop/principal.h"
 #include "lrs/classes/rule_reader.h"

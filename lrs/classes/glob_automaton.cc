@@ -1,7 +1,6 @@
 #include "lrs/classes/glob_automaton.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 

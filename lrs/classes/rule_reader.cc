@@ -5,7 +5,6 @@
 
 #include "config/problem.h"
 #include "config/units.h"
-#include "core/ensure.h"
 #include "lrs/class_figures.h"
 #include "lrs/classes/rule_values.h"
 

@@ -66,6 +66,15 @@ public:
 
     // -- parts of a rule --
 
+    // Reads the name and the expression of a rule, or of a change of `old`, which may leave out the
+    // expression.
+    template <typename Rule>
+    bool read_begin(Rule& rule, const Rule* old) {
+        if (!is_split()) return false;
+        if (old != nullptr) rule = *old;
+        if (!read_name(rule.name)) return false;
+        return (old != nullptr && !begins_expression()) || read_expression(rule);
+    }
     bool read_name(std::string& name);
     // Whether the current token is neither the end nor an option.
     bool begins_expression() const { return !at_end() && !is_option(here()); }
@@ -74,6 +83,12 @@ public:
     bool read_key(Key& key);
     // Reads an option's word and its sign. The returned token stays valid.
     const RuleToken* read_option_word(const char* right);
+    // Reads the value of an option that may be there once, with one of the functions below.
+    template <typename Value>
+    bool read_once(const RuleToken& word, std::optional<Value>& value,
+                   bool (RuleReader::*read)(Value&)) {
+        return value ? fail_double(word) : (this->*read)(value.emplace());
+    }
     // Read the value after "rank=", "weight=" and "by=".
     bool read_rank(std::uint32_t& rank);
     bool read_weight(std::uint32_t& weight);

@@ -18,27 +18,17 @@ struct GroupOptions {
 bool read_option(RuleReader& reader, GroupOptions& options) {
     const RuleToken* const word = reader.read_option_word("write the option as weight=2");
     if (word == nullptr) return false;
-    if (word->text == "weight") {
-        if (options.weight) return reader.fail_double(*word);
-        return reader.read_weight(options.weight.emplace());
-    }
-    if (word->text == "rank") {
-        if (options.rank) return reader.fail_double(*word);
-        return reader.read_rank(options.rank.emplace());
-    }
-    if (options.classes_by) return reader.fail_double(*word);
-    return reader.read_classes(options.classes_by.emplace());
+    if (word->text == "weight")
+        return reader.read_once(*word, options.weight, &RuleReader::read_weight);
+    if (word->text == "rank") return reader.read_once(*word, options.rank, &RuleReader::read_rank);
+    return reader.read_once(*word, options.classes_by, &RuleReader::read_classes);
 }
 
 // A whole rule, or a change of `old`.
 std::expected<GroupRule, RuleMistake> parse(std::string_view text, const GroupRule* old) {
     RuleReader reader(text, kGroupOptions);
-    if (!reader.is_split()) return reader.failed();
     GroupRule rule;
-    if (old != nullptr) rule = *old;
-    if (!reader.read_name(rule.name)) return reader.failed();
-    const bool has_expression = old == nullptr || reader.begins_expression();
-    if (has_expression && !reader.read_expression(rule)) return reader.failed();
+    if (!reader.read_begin(rule, old)) return reader.failed();
     GroupOptions options;
     while (!reader.at_end()) {
         if (!read_option(reader, options)) return reader.failed();

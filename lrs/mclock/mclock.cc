@@ -1,7 +1,6 @@
 #include "lrs/mclock/mclock.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 

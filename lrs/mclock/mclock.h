@@ -3,11 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "lrs/classes/bucket_table.h"
 #include "lrs/classes/class_table.h"

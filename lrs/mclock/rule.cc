@@ -76,12 +76,8 @@ public:
 
     // Parses a whole rule, or a change of `old`.
     std::expected<MclockRule, RuleMistake> run(const MclockRule* old) {
-        if (!reader_.is_split()) return reader_.failed();
         MclockRule rule;
-        if (old != nullptr) rule = *old;
-        if (!reader_.read_name(rule.name)) return reader_.failed();
-        const bool has_expression = old == nullptr || reader_.begins_expression();
-        if (has_expression && !reader_.read_expression(rule)) return reader_.failed();
+        if (!reader_.read_begin(rule, old)) return reader_.failed();
         MclockOptions options;
         while (!reader_.at_end()) {
             if (!read_option(options)) return reader_.failed();
@@ -117,16 +113,11 @@ private:
             options.is_soft = word->text == "soft_limit";
             return read_rate(options.limit.emplace());
         }
-        if (word->text == "weight") {
-            if (options.weight) return reader_.fail_double(*word);
-            return reader_.read_weight(options.weight.emplace());
-        }
-        if (word->text == "rank") {
-            if (options.rank) return reader_.fail_double(*word);
-            return reader_.read_rank(options.rank.emplace());
-        }
-        if (options.classes_by) return reader_.fail_double(*word);
-        return reader_.read_classes(options.classes_by.emplace());
+        if (word->text == "weight")
+            return reader_.read_once(*word, options.weight, &RuleReader::read_weight);
+        if (word->text == "rank")
+            return reader_.read_once(*word, options.rank, &RuleReader::read_rank);
+        return reader_.read_once(*word, options.classes_by, &RuleReader::read_classes);
     }
 
     bool read_rate(MclockOptions::Rate& per_second) {

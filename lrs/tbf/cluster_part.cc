@@ -1,6 +1,5 @@
 #include "lrs/tbf/cluster_part.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>

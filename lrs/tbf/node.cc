@@ -1,6 +1,5 @@
 #include "lrs/tbf/node.h"
 
-#include <memory>
 #include <unordered_set>
 #include <utility>
 

@@ -1,13 +1,11 @@
 #include "lrs/tbf/rule_parser.h"
 
 #include <optional>
-#include <utility>
 
 #include "config/units.h"
 #include "core/ensure.h"
 #include "core/whole_number.h"
 #include "lrs/classes/rule_reader.h"
-#include "lrs/classes/rule_values.h"
 
 namespace fopd::lrs {
 
@@ -54,12 +52,8 @@ public:
 
     // Parses a whole rule, or a change of `old`.
     std::expected<Rule, RuleMistake> run(const Rule* old) {
-        if (!reader_.is_split()) return reader_.failed();
         Rule rule;
-        if (old != nullptr) rule = *old;
-        if (!reader_.read_name(rule.name)) return reader_.failed();
-        const bool has_expression = old == nullptr || reader_.begins_expression();
-        if (has_expression && !reader_.read_expression(rule)) return reader_.failed();
+        if (!reader_.read_begin(rule, old)) return reader_.failed();
         const std::size_t options_column = reader_.here().column;
         Options options;
         while (!reader_.at_end()) {
@@ -83,12 +77,9 @@ private:
         if (word->text == "all") return read_all(*word, options);
         if (word->text == "burst") return read_bursts(*word, options);
         if (word->text == "scope") return read_scope(*word, options);
-        if (word->text == "rank") {
-            if (options.rank) return reader_.fail_double(*word);
-            return reader_.read_rank(options.rank.emplace());
-        }
-        if (options.classes_by) return reader_.fail_double(*word);
-        return reader_.read_classes(options.classes_by.emplace());
+        if (word->text == "rank")
+            return reader_.read_once(*word, options.rank, &RuleReader::read_rank);
+        return reader_.read_once(*word, options.classes_by, &RuleReader::read_classes);
     }
 
     bool read_all(const RuleToken& word, Options& options) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <expected>
-#include <string>
 #include <string_view>
 
 #include "lrs/classes/rule_lexer.h"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/ensure.h"
-#include "lrs/classes/rule_list.h"
 
 namespace fopd::lrs {
 

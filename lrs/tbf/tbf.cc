@@ -1,7 +1,6 @@
 #include "lrs/tbf/tbf.h"
 
 #include <algorithm>
-#include <memory>
 #include <unordered_map>
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/time.h"
 #include "devices/label.h"
 #include "store/fid.h"
 #include "store/tape/labels.h"

@@ -1,7 +1,6 @@
 #include "store/tape/pax.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/ensure.h"
 #include "store/corrupt.h"
 #include "store/tape/pax.h"
 

@@ -4,8 +4,9 @@ import json
 import os
 import signal
 
-from fabric_test import NOT_ALLOWED, REFUSED, FabricTestCase
+from fabric_test import FabricTestCase
 from fopd_process import DATA_DIR, wait_until
+from storage_process import NOT_ALLOWED, REFUSED
 
 STRANGERS_KEY = "00112233445566778899aabbccddeeff" * 2
 

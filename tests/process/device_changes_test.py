@@ -11,9 +11,9 @@ import subprocess
 import threading
 
 from fopd_process import CONFIG, DONE, FOPCTL, PROGRAM_SECONDS, USAGE, ProcessTestCase, wait_until
+from storage_process import NOT_FOUND, REFUSED, TRY_LATER
 
 MIB = 1 << 20
-REFUSED, NOT_FOUND, TRY_LATER = 1, 66, 75
 SECONDS = PROGRAM_SECONDS
 
 

@@ -8,9 +8,7 @@ import unittest
 
 from fopd_process import DONE, FOPCTL, NO_SERVER, ProcessTestCase, run_program
 from object_library import OK, TRY_AGAIN, Objects
-from storage_process import StorageTestCase
-
-TRY_LATER = 75
+from storage_process import TRY_LATER, StorageTestCase
 
 
 class DrainTest(ProcessTestCase):

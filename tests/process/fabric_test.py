@@ -13,8 +13,8 @@ import unittest
 
 from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase,
                           as_other_user, bench, needs_root, run_program, wait_until)
+from storage_process import NOT_ALLOWED, NOT_FOUND, REFUSED
 
-REFUSED, NOT_FOUND, TRY_LATER, NOT_ALLOWED = 1, 66, 75, 77
 # Seconds until a bench measures. A busy machine takes longer, and nothing is measured yet.
 WARM_UPS = (1, 4, 16)
 

@@ -9,10 +9,9 @@ import unittest
 from pathlib import Path
 
 from fopd_process import DONE, FOPCTL, run_program, wait_until
-from storage_process import MIB, StorageTestCase, content
+from storage_process import BAD_DATA, MIB, StorageTestCase, content
 
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
-BAD_DATA = 74
 
 
 class HealthTest(StorageTestCase):

@@ -8,9 +8,10 @@ import sys
 import unittest
 from pathlib import Path
 
-from fabric_test import REFUSED, FabricTestCase
+from fabric_test import FabricTestCase
 from fopd_process import (DEADLINE_SECONDS, FOPCTL, FOPD, IS_ROOT, IS_SANITIZED, OTHER_USER, SCHEME, SYSTEM, copied, plug_in_of,
                           run_program, wait_until)
+from storage_process import REFUSED
 
 LIBRARIES = ("libfabric", "fopd-ofi")
 # Where a program without a plug-in of its own finds one, if the package is installed.

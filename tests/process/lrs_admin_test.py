@@ -3,7 +3,8 @@
 import json
 
 from fopd_process import CONFIG, SLOWNESS, USAGE, as_other_user, needs_root, wait_until
-from lrs_process import HELD_SECONDS, REFUSED, TRY_LATER, LrsAdminTestCase
+from lrs_process import HELD_SECONDS, LrsAdminTestCase
+from storage_process import REFUSED, TRY_LATER
 
 
 class LrsAdminTest(LrsAdminTestCase):

@@ -6,7 +6,6 @@ import threading
 
 from fopd_process import DONE, FOPCTL, PROGRAM_SECONDS, ProcessTestCase, wait_until
 
-REFUSED, NOT_FOUND, TRY_LATER = 1, 66, 75
 # Of a bench whose writes are held: each of its calls has begun by then.
 HELD_SECONDS = 2
 

@@ -4,7 +4,8 @@ import json
 import time
 
 from fopd_process import CONFIG, USAGE, wait_until
-from lrs_process import HELD_SECONDS, NOT_FOUND, REFUSED, LrsAdminTestCase
+from lrs_process import HELD_SECONDS, LrsAdminTestCase
+from storage_process import NOT_FOUND, REFUSED
 
 
 class LrsRulesTest(LrsAdminTestCase):

@@ -5,8 +5,7 @@ import threading
 
 from fopd_process import CONFIG, DONE, wait_until
 from lrs_process import LrsTestCase
-
-NOT_FOUND = 66
+from storage_process import NOT_FOUND
 
 
 class RequestSchedulingTest(LrsTestCase):

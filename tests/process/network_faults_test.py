@@ -11,10 +11,10 @@ import socket
 import time
 import unittest
 
-from fabric_test import NOT_ALLOWED
 from fopd_process import DEADLINE_SECONDS, DONE, SCHEME, SLOWNESS, wait_until
 from network_peers import MAGIC, host_and_port
 from network_process import KillsTestCase, NetworkTestCase
+from storage_process import NOT_ALLOWED
 
 OLD_KEY, NEW_KEY = "0a" * 32, "0b" * 32
 

@@ -7,8 +7,7 @@ import unittest
 from fopd_process import CONFIG, DEADLINE_SECONDS, DONE, FOPCTL, PROGRAM_SECONDS, USAGE
 from network_peers import Passage
 from network_process import NetworkTestCase
-
-DENIED = 77
+from storage_process import NOT_ALLOWED
 
 
 class Listener(Passage):
@@ -77,7 +76,7 @@ class ProtectTest(NetworkTestCase):
             with self.subTest(served=served):
                 self.serve(served)
                 refused = self.call(wanted, "ping", "--count", "1")
-                self.assertEqual(refused.returncode, DENIED, refused.stderr)
+                self.assertEqual(refused.returncode, NOT_ALLOWED, refused.stderr)
                 self.assertIn(words.encode(), refused.stderr)
                 self.assertIn(words,
                               self.daemon.wait_event("fopd.fabric.session_refused")[0]["reason"])

@@ -9,9 +9,9 @@ import subprocess
 import threading
 
 from fopd_process import DATA_DIR, DONE, FOPCTL, IN_USE, PROGRAM_SECONDS, USAGE, ProcessTestCase, run_fopd, wait_until
+from storage_process import NOT_FOUND, REFUSED
 
 MIB = 1 << 20
-REFUSED, NOT_FOUND = 1, 66
 LOG_BLOCK = 256  # Of a disk, where its first segment begins, which is the log's.
 
 

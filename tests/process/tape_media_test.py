@@ -5,10 +5,8 @@ import re
 import unittest
 
 from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
-from storage_process import MIB, NOT_FOUND, REFUSED, content
+from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, content
 from tape_process import COLD, TapeTestCase
-
-TRY_LATER = 75
 
 
 class TapeMediaTest(TapeTestCase):

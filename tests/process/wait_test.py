@@ -8,8 +8,7 @@ import subprocess
 import unittest
 
 from fopd_process import DONE, FOPCTL, NO_SERVER, PROGRAM_SECONDS, ProcessTestCase, run_program, wait_until
-
-TRY_LATER = 75
+from storage_process import TRY_LATER
 
 
 class WaitTest(ProcessTestCase):
