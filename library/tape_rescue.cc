@@ -188,12 +188,13 @@ std::string TapeLibrary::why_not_rescue(const Cartridge& cartridge, std::string_
     }
     const bool is_known = cartridge.generation != 0 && cartridge.rescue == Rescue::kNone &&
                           cartridge.state != CartridgeState::kForeign;
-    if (is_known) return name + " is one of this node: its copies are recorded";
+    if (is_known)
+        return name + " belongs to this node: only those of other or lost nodes are rescued";
     const bool is_bad =
         cartridge.state == CartridgeState::kMissing || cartridge.state == CartridgeState::kDisabled;
     if (is_bad) return name + " is " + std::string(to_string(cartridge.state));
-    if (cartridge.repack == Repack::kRunning) return name + " is repacked";
-    if (cartridge.scrub_file != 0) return name + " is scrubbed";
+    if (cartridge.repack == Repack::kRunning) return name + " is being repacked";
+    if (cartridge.scrub_file != 0) return name + " is being scrubbed";
     return {};
 }
 
@@ -220,7 +221,7 @@ Task<MediaOutcome> TapeLibrary::cancel_rescue(std::string barcode) {
     const CartridgeId id = found->id;
     Rescuing* const running = rescues_.find(id);
     if (found->rescue != Rescue::kRunning || running == nullptr) {
-        co_return outcome(Kind::kRefused, "cartridge " + barcode + " is not rescued");
+        co_return outcome(Kind::kRefused, "cartridge " + barcode + " has no rescue to end");
     }
     running->cancel.cancel();
     if (!running->has_turn && running->runs) co_await end_rescue(running, {});
