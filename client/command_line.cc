@@ -128,7 +128,8 @@ void name_values(CLI::App& app) {
     for (CLI::App* const verb : app.get_subcommands(nullptr)) name_values(*verb);
 }
 
-std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
+std::string refusal(const CLI::App& app, const CLI::ParseError& error,
+                    const std::vector<std::string>& words) {
     const config::ChosenVerb chosen = config::chosen_verb(app);
     std::vector<std::string> rest = app.remaining(true);
     std::erase(rest, "--");
@@ -136,8 +137,18 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
     const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const bool is_about_verb =
         is_missing || (is_unknown && (rest.empty() || !rest.front().starts_with('-')));
-    if (!config::has_verbs(*chosen.app) || !is_about_verb) return config::refusal(app, error);
-    return (chosen.words.empty() ? "" : chosen.words + ": ") + words_about_verb(*chosen.app, rest);
+    const std::string verb = chosen.words.empty() ? "" : chosen.words + ": ";
+    if (is_about_verb && config::has_verbs(*chosen.app)) {
+        return verb + words_about_verb(*chosen.app, rest);
+    }
+    // `drive NAME up` for `drive up NAME`: the word left over does not follow the verb.
+    const auto from_verb = std::ranges::find(words, chosen.app->get_name());
+    if (is_about_verb && !rest.empty() &&
+        std::find(from_verb, words.end(), rest.front()) == words.end()) {
+        return verb + config::in_quotes(rest.front()) + " must come after " +
+               chosen.app->get_name() + "; see fopctl " + chosen.words + " --help";
+    }
+    return config::refusal(app, error);
 }
 
 }  // namespace fopd::client

@@ -28,8 +28,9 @@ std::vector<std::string> with_help_option(std::vector<std::string> words);
 // Gives the values of options their names for help pages, in the program and all of its verbs.
 void name_values(CLI::App& app);
 
-// The error message for a command line: the reason for the refusal, the verb, and the way to
-// correct it.
-std::string refusal(const CLI::App& app, const CLI::ParseError& error);
+// The error message for the command line `words`, which `app` has refused with `error`: the verb,
+// the reason for the refusal, and the way to correct it.
+std::string refusal(const CLI::App& app, const CLI::ParseError& error,
+                    const std::vector<std::string>& words);
 
 }  // namespace fopd::client

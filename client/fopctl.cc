@@ -85,8 +85,7 @@ const char* about_group(std::string_view about) {
     if (about == "mirror") return "Make a directory and objects equal by transferring what differs";
     if (about == "lrs") return "Show and change the policy of the request scheduler";
     if (about == "rule") return "Show and change the rules of the policy";
-    if (about == "store")
-        return "Check the disks, or save the files that the daemon keeps elsewhere";
+    if (about == "store") return "Check the disks, or save the files of the data directory";
     ENSURE(about == "token");
     return "Create and revoke tokens, which lend rights";
 }
@@ -157,7 +156,7 @@ public:
         arguments_ = fresh_;
         chosen_ = nullptr;
         complain_as(defaults_.json ? Complaints::kJson : Complaints::kLines);
-        const auto parsed = parse(std::move(words));
+        const auto parsed = parse(words);
         if (!parsed) return parsed.error();
         choose_colours(settings_.color);
         choose_table_width(settings_.wide ? TableWidth::kWhole : TableWidth::kPage);
@@ -177,7 +176,7 @@ public:
 private:
     void declare_verbs();
     // An exit code: nothing is to be run.
-    std::expected<void, int> parse(std::vector<std::string> words);
+    std::expected<void, int> parse(const std::vector<std::string>& words);
     int run_chosen();
 
     const Settings defaults_;
@@ -215,18 +214,18 @@ void CommandLine::declare_verbs() {
     name_values(app_);
 }
 
-std::expected<void, int> CommandLine::parse(std::vector<std::string> words) {
+std::expected<void, int> CommandLine::parse(const std::vector<std::string>& words) {
     // Parsing may fail before it reaches them.
     const bool wants_json = std::ranges::find(words, "--json") != words.end();
     const bool wants_quiet = std::ranges::find(words, "--quiet") != words.end();
     try {
-        std::ranges::reverse(words);  // The library wants them so.
-        app_.parse(std::move(words));
+        // The library takes the words from the last to the first.
+        app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
         return {};
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return std::unexpected(app_.exit(error));
         if (wants_json) complain_as(Complaints::kJson);
-        const std::string why = refusal(app_, error);
+        const std::string why = refusal(app_, error, words);
         complain(why);
         note_error_code("usage");
         if (!app_.got_subcommand("health")) return std::unexpected(kExitUsage);

@@ -101,22 +101,6 @@ int complain_about(const Call& call, const ObjectSession::Failure& failure) {
                           exit_code_of(failure.kind));
 }
 
-namespace {
-
-// The server's words name the cartridge or drive that the request was about, and the complaint
-// begins with it: "format: V00001L9: cartridge V00001L9 has copies" becomes "… it has copies".
-std::string without_name(const std::string& words, std::string_view name) {
-    for (const std::string_view kind : {"cartridge", "drive"}) {
-        const std::string thing(kind);
-        const std::string named = thing + " " + std::string(name);
-        if (words == "there is no " + named) return "there is no such " + thing;
-        if (words.starts_with(named + " ")) return "it" + words.substr(named.size());
-    }
-    return words;
-}
-
-}  // namespace
-
 int ObjectRun::complain_about(std::string_view name, const Problem& problem) const {
     if (interrupts_.taken()) return kExitRefused;  // The user has stopped it, and knows.
     std::string text(call.verb);
@@ -124,7 +108,7 @@ int ObjectRun::complain_about(std::string_view name, const Problem& problem) con
     if (problem.status == fop::Status::kWrongPool && !arguments.pool.empty()) {
         text += ": pool " + core::printable(arguments.pool);
     }
-    complain(text + ": " + without_name(problem.words, name));
+    complain(text + ": " + problem.words);
     note_error_code(is_misuse(problem)       ? "usage"
                     : problem.is_unreachable ? "no_server"
                                              : fop::to_string(problem.status));

@@ -82,7 +82,9 @@ public:
         return objects.lookup(std::move(pool), std::move(name), wait());
     }
 
-    // Prints the reason of a failure, and the object if one is named. Returns the exit code.
+    // Prints the reason of a failure, after the name of the object if it is not empty. A name is
+    // only given for objects: the server's words name the cartridge or drive. Returns the exit
+    // code.
     int complain_about(std::string_view name, const Problem& problem) const;
     int complain_about(const Problem& problem) const;
     // Prints the result with --json. Returns the exit code.

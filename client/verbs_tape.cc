@@ -297,7 +297,7 @@ Task<int> format_medium(ObjectRun* run) {
     if (asked.force) wish.force = asked.is_sure ? Force::kLoseObjects : Force::kForgetData;
     auto call = run->objects.tape().format(std::move(wish), run->wait());
     const auto done = co_await watched(run, asked.medium, std::move(call));
-    if (!done) co_return run->complain_about(asked.medium, done.error());
+    if (!done) co_return run->complain_about(done.error());
     co_return run->done({{"name", asked.medium}, {"pool", asked.pool}});
 }
 
@@ -306,7 +306,7 @@ Task<int> load_medium(ObjectRun* run) {
     TapeCalls::LoadWish wish{.barcode = asked.medium, .drive = asked.drive};
     auto call = run->objects.tape().load(std::move(wish), run->wait());
     const auto done = co_await watched(run, asked.medium, std::move(call));
-    if (!done) co_return run->complain_about(asked.medium, done.error());
+    if (!done) co_return run->complain_about(done.error());
     co_return run->done({{"name", asked.medium}, {"drive", asked.drive}});
 }
 
@@ -314,7 +314,7 @@ Task<int> unload_drive(ObjectRun* run) {
     std::string drive = run->arguments.drive;
     auto call = run->objects.tape().unload(std::move(drive), run->wait());
     const auto done = co_await watched(run, run->arguments.drive, std::move(call));
-    if (!done) co_return run->complain_about(run->arguments.drive, done.error());
+    if (!done) co_return run->complain_about(done.error());
     co_return run->done({{"drive", run->arguments.drive}});
 }
 
@@ -327,7 +327,7 @@ Task<int> export_medium(ObjectRun* run) {
     TapeCalls::ExportWish wish{.barcode = asked.medium, .hides_objects = asked.is_sure};
     auto call = run->objects.tape().export_medium(std::move(wish), run->wait());
     const auto done = co_await watched(run, asked.medium, std::move(call));
-    if (!done) co_return run->complain_about(asked.medium, done.error());
+    if (!done) co_return run->complain_about(done.error());
     const nlohmann::ordered_json all{{"name", asked.medium},
                                      {"mail_slot", done->in_exchange},
                                      {"objects", done->objects},
@@ -348,8 +348,7 @@ Task<int> import_media(ObjectRun* run) {
     std::string barcode = asked.medium;
     auto call = run->objects.tape().import_media(std::move(barcode), run->wait());
     const auto done = co_await watched(run, asked.medium, std::move(call));
-    if (!done && asked.medium.empty()) co_return run->complain_about(done.error());
-    if (!done) co_return run->complain_about(asked.medium, done.error());
+    if (!done) co_return run->complain_about(done.error());
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Medium& each : done->media) {
         list.push_back({{"name", each.barcode}, {"state", each.state}, {"reason", each.reason}});
@@ -368,7 +367,7 @@ Task<int> set_drive(ObjectRun* run, TapeCalls::DriveUse use) {
     std::string drive = run->arguments.drive;
     auto call = run->objects.tape().set_drive(std::move(drive), use, run->wait());
     const auto done = co_await watched(run, run->arguments.drive, std::move(call));
-    if (!done) co_return run->complain_about(run->arguments.drive, done.error());
+    if (!done) co_return run->complain_about(done.error());
     const char* const state = use == TapeCalls::DriveUse::kDown ? "down" : "up";
     co_return run->done({{"drive", run->arguments.drive}, {"state", state}});
 }

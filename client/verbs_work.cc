@@ -181,7 +181,7 @@ Task<int> repack(ObjectRun* run) {
     const std::string& medium = run->arguments.medium;
     std::vector<std::string> barcodes{medium};
     const auto works = co_await order_work(run, Kind::kRepack, std::move(barcodes));
-    if (!works) co_return run->complain_about(medium, works.error());
+    if (!works) co_return run->complain_about(works.error());
     say_what_goes_on(*run, *works);
     const nlohmann::ordered_json work = work_json(medium, works->front());
     const auto page = [&work] { return page_of(nlohmann::json::array({work}), Kind::kRepack); };
@@ -194,7 +194,7 @@ Task<int> work_on_all(ObjectRun* run, Kind kind, const char* list_name,
                       std::vector<std::string> barcodes) {
     std::vector<std::string> copy = barcodes;
     const auto works = co_await order_work(run, kind, std::move(copy));
-    if (!works) co_return run->complain_about(run->arguments.medium, works.error());
+    if (!works) co_return run->complain_about(works.error());
     say_what_goes_on(*run, *works);
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < works->size(); ++i) {

@@ -17,7 +17,7 @@ namespace {
 using Kind = MediaOutcome::Kind;
 using devices::LibraryElement;
 
-constexpr const char* kExported = "an import takes it into use again";
+constexpr const char* kExported = "fopctl import takes it into use again";
 
 // The names come last: a reply has room for few words.
 std::string words_of_loss(const std::string& barcode, const CopiesThere& there) {

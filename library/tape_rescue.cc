@@ -151,7 +151,7 @@ Task<Result<void>> TapeLibrary::RescueJob::found(store::TapeEntry entry) {
     ++rescue_.work.copies;
     rescue_.work.bytes += member.size_bytes;
     if (!drive_->takes_file(entry.file)) {
-        co_await library_.not_rescued(&rescue_, &found, "the id of its tape file is another one");
+        co_await library_.not_rescued(&rescue_, &found, "its tape file has the id of another file");
         co_return Result<void>{};
     }
     const bool is_valid = store::is_copy_valid(found.copy) && !member.fid.is_moved() &&
@@ -188,12 +188,13 @@ std::string TapeLibrary::why_not_rescue(const Cartridge& cartridge, std::string_
     }
     const bool is_known = cartridge.generation != 0 && cartridge.rescue == Rescue::kNone &&
                           cartridge.state != CartridgeState::kForeign;
-    if (is_known) return name + " is one of this node: its copies are recorded";
+    if (is_known)
+        return name + " belongs to this node: only those of other or lost nodes are rescued";
     const bool is_bad =
         cartridge.state == CartridgeState::kMissing || cartridge.state == CartridgeState::kDisabled;
     if (is_bad) return name + " is " + std::string(to_string(cartridge.state));
-    if (cartridge.repack == Repack::kRunning) return name + " is repacked";
-    if (cartridge.scrub_file != 0) return name + " is scrubbed";
+    if (cartridge.repack == Repack::kRunning) return name + " is being repacked";
+    if (cartridge.scrub_file != 0) return name + " is being scrubbed";
     return {};
 }
 
@@ -220,7 +221,7 @@ Task<MediaOutcome> TapeLibrary::cancel_rescue(std::string barcode) {
     const CartridgeId id = found->id;
     Rescuing* const running = rescues_.find(id);
     if (found->rescue != Rescue::kRunning || running == nullptr) {
-        co_return outcome(Kind::kRefused, "cartridge " + barcode + " is not rescued");
+        co_return outcome(Kind::kRefused, "cartridge " + barcode + " has no rescue to end");
     }
     running->cancel.cancel();
     if (!running->has_turn && running->runs) co_await end_rescue(running, {});
@@ -499,8 +500,9 @@ Task<Result<TapeLibrary::RescueHome>> TapeLibrary::find_home(objects::PoolId poo
         own != homes->end() ? *own : (*homes)[core::mix(made.high, made.low) % homes->size()];
     const auto fid = made.moved_to(chosen.slot);
     if (!fid) {
-        co_return std::unexpected(Error{.code = Errc::kInvalid,
-                                        .context = "no other disk can have an object of its slot"});
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid,
+                  .context = "an object of slot 65535 cannot be moved to another slot"});
     }
     co_return RescueHome{.locality = chosen.locality, .fid = *fid};
 }

@@ -455,17 +455,17 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
 
 std::string TapeLibrary::why_not_load(const Unit& unit, const Cartridge& cartridge) const {
     const std::string name = "drive " + std::string(unit.drive->name());
+    const std::string medium = "cartridge " + cartridge.barcode;
     const bool is_out = cartridge.state == CartridgeState::kExported ||
                         cartridge.state == CartridgeState::kDisabled;
     if (is_out) {
-        return "the cartridge is " + std::string(to_string(cartridge.state)) + ": " +
-               cartridge.reason;
+        return medium + " is " + std::string(to_string(cartridge.state)) + ": " + cartridge.reason;
     }
     if (unit.drive->is_down()) return name + " is down: " + unit.drive->down_reason();
     if (unit.is_handled || !unit.device->is_idle()) return name + " is in use";
     const Unit* const other = unit_with(cartridge.id);
     if (other == nullptr || other == &unit) return {};
-    return "it is in drive " + std::string(other->drive->name());
+    return medium + " is in drive " + std::string(other->drive->name());
 }
 
 Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {

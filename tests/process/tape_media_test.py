@@ -31,7 +31,7 @@ class TapeMediaTest(TapeTestCase):
         self.put_on_tape("a", content(MIB, 8))
         used, = [each for each in self.media() if each["drive"]]
         other, = {"vtl0-drive0", "vtl0-drive1"} - {used["drive"]}
-        self.refused(REFUSED, [f"load: {used['name']}: it is in drive {used['drive']}"], "load", used["name"], other)
+        self.refused(REFUSED, [f"load: cartridge {used['name']} is in drive {used['drive']}"], "load", used["name"], other)
         self.ctl("unload", used["drive"])
         self.ctl("load", used["name"], other)
         self.assertEqual([each["drive"] for each in self.media() if each["drive"]], [other])
@@ -46,9 +46,9 @@ class TapeMediaTest(TapeTestCase):
         self.assertGreaterEqual(len(used), 1)
         self.assertGreaterEqual(sum(each["used"] for each in used), len(data))
         full = used[0]["name"]
-        self.refused(REFUSED, [f"format: {full}: "], "format", full, *COLD)
-        self.refused(NOT_FOUND, ["format: nothing: there is no such cartridge"], "format", "nothing", *COLD)
-        self.refused(NOT_FOUND, ["unload: no-drive: there is no such drive"], "unload", "no-drive")
+        self.refused(REFUSED, [f"format: cartridge {full} has "], "format", full, *COLD)
+        self.refused(NOT_FOUND, ["format: there is no cartridge nothing"], "format", "nothing", *COLD)
+        self.refused(NOT_FOUND, ["unload: there is no drive no-drive"], "unload", "no-drive")
         self.assertEqual(self.get_cold("a"), data)
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
         self.assertEqual(sum(each["live"] for each in self.media()), len(data))
@@ -78,9 +78,9 @@ class TapeMediaTest(TapeTestCase):
         data = content(MIB, 33)
         self.put_on_tape("a", data)
         used, = [each["name"] for each in self.media() if each["files"] > 0]
-        words = [f"export: {used}: 1 object has its only copy on cartridge {used}, ", "; --yes confirms that: a"]
+        words = [f"export: 1 object has its only copy on cartridge {used}, ", "; --yes confirms that: a"]
         self.refused(REFUSED, words, "export", used)
-        self.refused(NOT_FOUND, ["export: nothing: "], "export", "nothing")
+        self.refused(NOT_FOUND, ["export: there is no cartridge nothing"], "export", "nothing")
         done = self.answer("export", used, "--yes")
         self.assertEqual(done, {"name": used, "mail_slot": True, "objects": 1, "only_here": 1})
         library = next(self.directory.rglob(used + ".cartridge")).parent
@@ -90,11 +90,11 @@ class TapeMediaTest(TapeTestCase):
         for file in list(library.glob(used + ".*")):
             file.rename(shelf / file.name)
         self.kill_and_start()
-        words = [f"get: a: its bytes cannot be read from tape: cartridge {used} is exported (an import takes it into use again)"]
+        words = [f"get: a: its bytes cannot be read from tape: cartridge {used} is exported (fopctl import takes it into use again)"]
         self.refused(REFUSED, words, "get", "a", "-", *COLD)
         self.assertEqual([each["state"] for each in self.media() if each["name"] == used], ["exported"])
         self.assertEqual(len(self.answer("stat", "a", *COLD)["copies"]), 1)
-        self.refused(REFUSED, [f"import: {used}: it is not in the library"], "import", used)
+        self.refused(REFUSED, [f"import: cartridge {used} is not in the library"], "import", used)
         self.assertEqual(self.ctl("import"), b"no cartridge to import\n")
         for file in list(shelf.iterdir()):
             file.rename(library / file.name)
@@ -125,10 +125,10 @@ class TapeMediaTest(TapeTestCase):
         for name in list(data)[::2]:
             self.ctl("release", name, *COLD)
         medium = self.answer("stat", "r0", *COLD)["copies"][0]["medium"]
-        self.refused(REFUSED, [f"format: {medium}: "], "format", medium, *COLD)
+        self.refused(REFUSED, [f"format: cartridge {medium} has "], "format", medium, *COLD)
         self.assertEqual(self.answer("repack", medium, "--show")["state"], "none")
-        self.refused(REFUSED, [f"repack: {medium}: "], "repack", medium, "--end")
-        self.refused(NOT_FOUND, ["repack: V99999L9: "], "repack", "V99999L9")
+        self.refused(REFUSED, [f"repack: cartridge {medium} has no repack to end"], "repack", medium, "--end")
+        self.refused(NOT_FOUND, ["repack: there is no cartridge V99999L9"], "repack", "V99999L9")
 
         self.start_ctl("repack", medium)
         wait_until(lambda: self.answer("repack", medium, "--show")["state"] != "none", "a repack")
@@ -165,7 +165,7 @@ class TapeMediaTest(TapeTestCase):
         self.start()
         self.refused(NOT_FOUND, ["get: run/0: "], "get", "run/0", "-", *COLD)
         self.refused(USAGE, ["rescue: name a cartridge, or say --all"], "rescue")
-        self.refused(NOT_FOUND, ["rescue: V99999L9: "], "rescue", "V99999L9")
+        self.refused(NOT_FOUND, ["rescue: there is no cartridge V99999L9"], "rescue", "V99999L9")
         own = content(5000, 60)
         self.put("run/5", own, *COLD)
         data.pop("run/5")
@@ -206,7 +206,7 @@ class TapeMediaTest(TapeTestCase):
         self.refused(REFUSED, ["sync: "], "sync", *COLD)
         self.assertEqual(self.answer("drive", "up", known[0]), {"drive": known[0], "state": "up"})
         self.ctl("sync", *COLD)
-        self.refused(NOT_FOUND, ["drive down: no: "], "drive", "down", "no")
+        self.refused(NOT_FOUND, ["drive down: there is no drive no"], "drive", "down", "no")
 
     def test_why_nothing_comes_from_tape(self):
         self.put_on_tape("a", content(5000, 33))
@@ -233,7 +233,7 @@ class TapeMediaTest(TapeTestCase):
         row, = [each for each in self.media() if each["name"] == medium]
         self.assertGreater(row["scrubbed"], 1_700_000_000)
         self.assertEqual(row["damaged"], 0)
-        self.refused(REFUSED, [f"scrub: {medium}: "], "scrub", "--medium", medium, "--end")
+        self.refused(REFUSED, [f"scrub: cartridge {medium} has no scrub to end"], "scrub", "--medium", medium, "--end")
         self.refused(USAGE, ["scrub: name either"], "scrub", "d0", "--medium", medium)
         self.refused(NOT_FOUND, ["scrub: pool nowhere: there is no pool of that name"], "scrub", "--pool", "nowhere")
         nothing = self.ctl_bytes("scrub", "--pool", "fast", "--json")
@@ -247,11 +247,11 @@ class TapeMediaTest(TapeTestCase):
         self.put_on_tape("a", data)
         medium, = [each["name"] for each in self.media() if each["files"] > 0]
         drive, = [each["drive"] for each in self.media() if each["drive"]]
-        self.refused(REFUSED, [f"format: {medium}: ", "1 object with no other copy would be lost"], "format", medium, "--force", *COLD)
+        self.refused(REFUSED, [f"format: cartridge {medium} ", "1 object with no other copy would be lost"], "format", medium, "--force", *COLD)
         self.refused(USAGE, ["--force"], "format", medium, "--yes", *COLD)
         self.ctl("unload", drive)
         self.protect(medium, "yes")
-        self.refused(REFUSED, [f"format: {medium}: ", "write-protected"], "format", medium, "--force", "--yes", *COLD)
+        self.refused(REFUSED, [f"format: cartridge {medium} ", "write-protected"], "format", medium, "--force", "--yes", *COLD)
         self.assertEqual(self.get_cold("a"), data)
         read_only, = [each for each in self.media() if each["name"] == medium]
         self.assertEqual((read_only["state"], read_only["reason"]), ("read-only", "it is write-protected"))
@@ -277,7 +277,7 @@ class TapeMediaTest(TapeTestCase):
         self.start()
         wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
         for force in ([], ["--force"]):
-            self.refused(REFUSED, [f"format: {medium}: ", "disk that is missing"], "format", medium, *force, *COLD)
+            self.refused(REFUSED, [f"format: cartridge {medium} ", "disk that is missing"], "format", medium, *force, *COLD)
         self.stop()
         disk.unlink(missing_ok=True)
         away.rename(disk)
