@@ -314,6 +314,7 @@ bool read(const wire::StageReply& from, StageReply& to) {
 bool read(const wire::RecallsReply& from, RecallsReply& to) {
     to.total = from.total();
     to.formats = from.formats();
+    to.oldest_ms = from.oldest_ms();
     return true;
 }
 bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {

@@ -350,7 +350,8 @@ Written write(FlatBuilder& builder, const ReleaseReply&) {
     return wire::CreateReleaseReply(builder).Union();
 }
 Written write(FlatBuilder& builder, const RecallsReply& recalls) {
-    return wire::CreateRecallsReply(builder, recalls.total, recalls.formats).Union();
+    return wire::CreateRecallsReply(builder, recalls.total, recalls.formats, recalls.oldest_ms)
+        .Union();
 }
 Written write(FlatBuilder& builder, const CopiesReply& copies) {
     return wire::CreateCopiesReply(builder, copies.total, copies.on_disk, copies.pinned_until_s)

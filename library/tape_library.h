@@ -89,6 +89,7 @@ public:
     // -- LibraryService --
     Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
+    PendingRecalls pending_recalls() const override;
     std::optional<RecallRow> find_recall(Ticket ticket) override;
     std::string why_recalls_wait() const override;
     std::vector<Cartridge> media() const override;
@@ -314,6 +315,8 @@ private:
     void end_recall(store::Fid fid);
     Recall* add_recall(std::uint32_t locality, const RecallNote& note);
     void erase_recall(Recall& recall);
+    void put_in_order_of_age(Recall& recall);
+    void set_over(Recall& recall);
     void count_recalls();
     void stop_recalls();
     void end_unserved(Recall& recall);
@@ -414,6 +417,7 @@ private:
     std::uint64_t stuck_count_ = 0;
     core::IntrusiveList<AgePlace> recalls_by_age_;
     FidTable<Recall> recalls_;
+    std::size_t over_count_ = 0;  // Of those in recalls_, how many have ended.
     // Recalls for whose cartridges there was no drive, or no changer.
     std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;
