@@ -386,9 +386,14 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_{options_.health};
     std::vector<Unit> units_;
-    std::string not_open_;     // Why the last attempt to open the library failed.
-    bool is_opening_ = false;  // An attempt to open the library is in progress.
-    bool is_ready_ = false;    // All parts are open, and end() has not begun.
+    enum class Opening : std::uint8_t {
+        kFailed,  // There was no attempt, or the next one follows after a pause.
+        kRuns,    // Some parts may be open.
+        kSucceeded,
+    };
+    bool is_ready() const { return opening_ == Opening::kSucceeded; }
+    Opening opening_ = Opening::kFailed;
+    std::string not_open_;  // Why the last attempt to open the library failed.
     // Technologies for which library.no_drive_limits was emitted, and nothing has changed since.
     std::set<std::string_view> without_limits_;
     // The state of look_again().
