@@ -109,6 +109,7 @@ TEST_CASE("library recall: one that is cancelled while its cartridge is brought 
     CHECK(*left.oldest_at - *first >= 2s);
     CHECK(stage.library().figures().recalls.waiting_bytes.get() == 10'000);
     CHECK(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+    stage.run_for(1s);
     CHECK(stage.library().pending_recalls().count == 0);
     CHECK(stage.library().figures().recalls.waiting_bytes.get() == 0);
 }
