@@ -362,59 +362,116 @@ void mount_criteria(Report& report) {
     report.by_number("read_p95_s_by_mount_age_min", p95);
 }
 
-// E5: drives of reads and writes when what waits shifts between the two every half hour.
-void shifting_mix(Report& report) {
+// How ten drives were used, while what waits shifted every half hour.
+struct Shares {
+    double error = 0;  // The largest difference of a type's share of drive time from the ideal.
+    double moves_per_hour = 0;
+    double used = 0;  // The part of all drive time.
+    // By reads, by writes, and by reads ideally.
+    std::array<bench::DrivesByTime, 3> by_time{};
+};
+
+// Which types have work in a phase.
+using Work = std::array<bool, kIoTypeCount> (*)(int phase);
+
+// Reads always go on; writes come and go.
+std::array<bool, kIoTypeCount> reads_and_writes(int phase) {
+    return {true, phase % 2 == 1, false};
+}
+std::array<bool, kIoTypeCount> all_types(int phase) {
+    return {true, phase % 2 == 1, phase / 2 % 2 == 1};
+}
+
+// The phases have each of the weights in turn, for the same time.
+Shares shifting_mix(const std::vector<DriveCounts>& weights, Work work) {
     constexpr std::uint8_t kDrives = 10;
     constexpr Duration kPhase = 30min;
-    constexpr int kPhases = 16;
+    constexpr Duration kStep = 10s;
+    constexpr int kPhases = 12;
+    constexpr std::uint32_t kToReadFrom = 200;
+    constexpr std::uint32_t kToFormat = 400;  // The first cartridge to format, and their number.
     TapeSettings settings = with_reads("grouped_read");
     settings.dispatch_algo = named(dispatch_algorithms(), "fair_share");
-    settings.fair_share_weights = DriveCounts{40, 40, 20};
-    Library library(kDrives, 400, settings);
+    settings.fair_share_weights = weights.front();
+    Library library(kDrives, 2 * kToFormat, settings);
     core::Random random(3);
-    // Which of reads and writes have work, by phase; reads always go on.
-    std::array<double, 2> busy_s{};
-    std::array<double, 2> ideal_s{};
+    Shares shares;
+    std::array<double, kIoTypeCount> busy_s{};
+    std::array<double, kIoTypeCount> ideal_s{};
     std::uint64_t moves = 0;
-    std::array<int, kDrives + 1> last{};
-    std::array<bench::DrivesByTime, 3> used{};  // By reads, by writes, and the share of reads.
+    std::uint32_t formats = 0;
+    std::array<std::size_t, kDrives + 1> last{};
+    const auto waits = [&](IoType type) { return library.main().waiting_count(type); };
     for (int phase = 0; phase < kPhases; ++phase) {
-        const std::array active{true, phase % 2 == 1};
-        for (Duration left = kPhase; left > 0s; left -= 10s) {
-            while (library.main().waiting_count(IoType::kRead) < 400) {
-                library.push(IoType::kRead, MediumId{static_cast<std::uint32_t>(random.below(200))},
+        settings.fair_share_weights =
+            weights[static_cast<std::size_t>(phase) * weights.size() / kPhases];
+        library.main().use({.tape = settings});
+        const auto active = work(phase);
+        for (Duration passed{0}; passed < kPhase; passed += kStep) {
+            while (waits(IoType::kRead) < 400) {
+                const auto medium = static_cast<std::uint32_t>(random.below(kToReadFrom));
+                library.push(IoType::kRead, MediumId{medium},
                              random.below(lto9().capacity_bytes - kGB), kGB);
             }
-            while (active[1] && library.main().waiting_count(IoType::kWrite) < 40) {
+            while (active[1] && waits(IoType::kWrite) < 40) {
                 library.push(IoType::kWrite, kAnyMedium, 0, 8 * kGB);
             }
-            library.run_for(10s);
-            const bool writes = library.main().waiting_count(IoType::kWrite) > 0;
-            ideal_s[0] += 10.0 * kDrives * (writes ? 0.5 : 1.0);
-            ideal_s[1] += 10.0 * kDrives * (writes ? 0.5 : 0.0);
-            const Duration at = phase * kPhase + (kPhase - left);
-            used[2].add(at, kDrives * (writes ? 0.5 : 1.0), 10s);
-            for (const IoDevice* const drive : library.drives()) {
-                for (int type = 0; type < 2; ++type) {
+            while (active[2] && waits(IoType::kFormat) < 40) {
+                library.push(IoType::kFormat, MediumId{kToFormat + formats++ % kToFormat}, 0, 0);
+            }
+            library.run_for(kStep);
+            double sum = 0;
+            std::array<double, kIoTypeCount> share{};
+            for (std::size_t type = 0; type < kIoTypeCount; ++type) {
+                if (waits(static_cast<IoType>(type)) == 0) continue;
+                share[type] = static_cast<double>((*settings.fair_share_weights)[type]);
+                sum += share[type];
+            }
+            const Duration at = phase * kPhase + passed;
+            shares.by_time[2].add(at, kDrives * share[0] / sum, kStep);
+            for (std::size_t type = 0; type < kIoTypeCount; ++type) {
+                ideal_s[type] += in_seconds(kStep) * kDrives * share[type] / sum;
+                for (const IoDevice* const drive : library.drives()) {
                     if (drive->running_count(static_cast<IoType>(type)) == 0) continue;
-                    busy_s[static_cast<std::size_t>(type)] += 10;
-                    used[static_cast<std::size_t>(type)].add(at, 1, 10s);
-                    int& before = last[drive->number()];
+                    busy_s[type] += in_seconds(kStep);
+                    if (type < 2) shares.by_time[type].add(at, 1, kStep);
+                    std::size_t& before = last[drive->number()];
                     if (before != 0 && before != type + 1) ++moves;
                     before = type + 1;
                 }
             }
         }
     }
-    const double all = busy_s[0] + busy_s[1];
-    const double ideal = ideal_s[0] + ideal_s[1];
-    const double error = std::abs(busy_s[0] / all - ideal_s[0] / ideal);
-    report.number("fair_share_error_percent", 100 * error);
-    report.number("fair_share_moves_per_hour", static_cast<double>(moves) / (kPhases * 0.5));
-    report.number("fair_share_drives_used_percent", 100 * all / ideal);
-    report.by_number("read_drives_by_minute", used[0].by_minute());
-    report.by_number("write_drives_by_minute", used[1].by_minute());
-    report.by_number("read_drives_share_by_minute", used[2].by_minute());
+    const double all = busy_s[0] + busy_s[1] + busy_s[2];
+    const double ideal = ideal_s[0] + ideal_s[1] + ideal_s[2];
+    for (std::size_t type = 0; type < kIoTypeCount; ++type) {
+        shares.error = std::max(shares.error, std::abs(busy_s[type] / all - ideal_s[type] / ideal));
+    }
+    shares.moves_per_hour = static_cast<double>(moves) / (kPhases * in_seconds(kPhase) / 3600);
+    shares.used = all / ideal;
+    return shares;
+}
+
+// E5: drives of reads, writes and formats, with several weights.
+void shares_of_drives(Report& report) {
+    const Shares two = shifting_mix({{40, 40, 20}}, &reads_and_writes);
+    report.number("fair_share_error_percent", 100 * two.error);
+    report.number("fair_share_moves_per_hour", two.moves_per_hour);
+    report.number("fair_share_drives_used_percent", 100 * two.used);
+    report.by_number("read_drives_by_minute", two.by_time[0].by_minute());
+    report.by_number("write_drives_by_minute", two.by_time[1].by_minute());
+    report.by_number("read_drives_share_by_minute", two.by_time[2].by_minute());
+    const std::vector<DriveCounts> sets{{1, 1, 1}, {4, 2, 1}, {8, 1, 1}};
+    const auto add = [&](const std::string& name, const std::vector<DriveCounts>& weights) {
+        const Shares each = shifting_mix(weights, &all_types);
+        report.number("fair_share_error_percent_" + name, 100 * each.error);
+        report.number("fair_share_moves_per_hour_" + name, each.moves_per_hour);
+    };
+    for (const DriveCounts& each : sets) {
+        add(std::to_string(each[0]) + "_" + std::to_string(each[1]) + "_" + std::to_string(each[2]),
+            {each});
+    }
+    add("shifting", sets);
 }
 
 // E6: one popular cartridge, and single reads of others, with one drive: the longest wait of those.
@@ -581,7 +638,7 @@ void run(bool as_json) {
     planning(report);
     filemarks(report);
     mount_criteria(report);
-    shifting_mix(report);
+    shares_of_drives(report);
     starvation(report);
     many(report);
     peeks(report);

@@ -54,9 +54,13 @@ def e5(figures):
     rows = [["difference from the ideal shares of drive time", f"{figures['fair_share_error_percent']:.1f} %"],
             ["changes of drives between reads and writes, an hour, of all ten", shown(figures["fair_share_moves_per_hour"])],
             ["drive time that is used", f"{figures['fair_share_drives_used_percent']:.0f} %"]]
+    weights = [("1:1:1", "_1_1_1"), ("4:2:1", "_4_2_1"), ("8:1:1", "_8_1_1"), ("each of these for two hours", "_shifting")]
+    others = [[name, f"{figures['fair_share_error_percent' + key]:.1f} %", shown(figures["fair_share_moves_per_hour" + key])]
+              for name, key in weights]
     series = {"share of reads": by_number(figures, "read_drives_share_by_minute"), "reads": by_number(figures, "read_drives_by_minute"),
               "writes": by_number(figures, "write_drives_by_minute")}
-    return table(["", ""], rows), {"e5.svg": lines_plot(series, "drives", "minutes, means of ten")}
+    tables = table(["", ""], rows) + "\n\n" + table(["weights of reads, writes and formats", "difference from the ideal", "changes an hour"], others)
+    return tables, {"e5.svg": lines_plot(series, "drives", "minutes, means of ten")}
 
 
 def e6(figures):

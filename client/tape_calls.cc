@@ -119,6 +119,9 @@ Task<Outcome<RecallQueue>> TapeCalls::recalls(Wait wait) {
     if (reply == nullptr || !entries) co_return nonsense();
     RecallQueue queue{
         .recalls = {}, .total = reply->total, .reason = core::printable(answer->words)};
+    if (reply->oldest_ms != fop::RecallsReply::kUnknown) {
+        queue.oldest = in_milliseconds(reply->oldest_ms);
+    }
     for (const fop::RecallEntry& each : *entries) queue.recalls.push_back(tape_info_of(each));
     co_return queue;
 }

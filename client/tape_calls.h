@@ -26,8 +26,9 @@ struct RecallInfo {
 };
 struct RecallQueue {
     std::vector<RecallInfo> recalls{};
-    std::uint64_t total = 0;  // Including those that the caller may not see.
-    std::string reason{};     // Why none of them is served; empty: they are served.
+    std::uint64_t total = 0;           // Including those that are not in `recalls`.
+    std::optional<Duration> oldest{};  // The age of the oldest of all; none: unknown.
+    std::string reason{};              // Why none of them is served; empty: they are served.
 };
 // The answer to a request for a recall.
 struct StageInfo {

@@ -140,6 +140,19 @@ nlohmann::ordered_json tape_json(const FormatInfo& info) {
             {"age_s", in_seconds(info.age)}};
 }
 
+// What the table of recalls does not show; empty: it shows all of them.
+std::string rest_of(const RecallQueue& queue) {
+    const std::size_t shown_count = queue.recalls.size();
+    if (shown_count == queue.total) return {};
+    std::string line = "first " + std::to_string(shown_count) + " of " +
+                       std::to_string(queue.total) +
+                       " recalls, without those of objects that you may not read";
+    if (queue.oldest) {
+        line += "; the oldest of all has waited for " + span_of(in_seconds(*queue.oldest));
+    }
+    return folded(line, 0);
+}
+
 Task<int> show_queue(ObjectRun* run) {
     const auto found = co_await run->objects.tape().recalls(run->wait());
     if (!found) co_return run->complain_about(found.error());
@@ -149,7 +162,10 @@ Task<int> show_queue(ObjectRun* run) {
     for (const FormatInfo& each : *formats) labelled.push_back(tape_json(each));
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const RecallInfo& each : found->recalls) list.push_back(tape_json(each));
-    nlohmann::ordered_json all{{"total", found->total}, {"recalls", list}, {"formats", labelled}};
+    nlohmann::ordered_json oldest;
+    if (found->oldest) oldest = in_seconds(*found->oldest);
+    nlohmann::ordered_json all{
+        {"total", found->total}, {"oldest_s", oldest}, {"recalls", list}, {"formats", labelled}};
     if (!found->reason.empty()) all["reason"] = found->reason;
     const auto page_of_formats = [&] {
         return table(labelled, {{"FORMAT OF", "medium"},
@@ -173,11 +189,12 @@ Task<int> show_queue(ObjectRun* run) {
                             {"TICKET", "ticket", &shown, Column::Kind::kWide}});
     };
     const auto page = [&] {
-        const std::string reason =
+        std::string head =
             found->reason.empty() ? "" : "nothing is brought back now: " + found->reason + "\n\n";
-        if (labelled.empty()) return reason + page_of_recalls();
-        if (list.empty()) return reason + page_of_formats();
-        return reason + page_of_recalls() + "\n" + page_of_formats();
+        head += rest_of(*found);
+        if (labelled.empty()) return head + page_of_recalls();
+        if (found->total == 0) return head + page_of_formats();
+        return head + page_of_recalls() + "\n" + page_of_formats();
     };
     co_return show(run->call, dumped(all), page);
 }

@@ -416,8 +416,12 @@ struct Recalls {
     bool operator==(const Recalls&) const = default;
 };
 struct RecallsReply {
+    static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
     std::uint64_t total = 0;  // How many there are.
     bool formats = false;     // The payload lists formats; an older server lists recalls.
+    // How long ago the oldest recall was asked for. kUnknown: there is none, or the server is
+    // older.
+    std::uint64_t oldest_ms = kUnknown;
     bool operator==(const RecallsReply&) const = default;
 };
 

@@ -367,9 +367,7 @@ void DriveScheduler::leave(IoRequest& request) {
     const auto level = queue->levels.find(level_of(request));
     if (--level->second.count == 0) queue->levels.erase(level);
     queue->bytes -= request.queue_state.bytes;
-    if (request.queue_state.heap_number != 0 && --queue->planned_count == 0) {
-        queue->is_mixed_plan = false;
-    }
+    if (request.queue_state.heap_number != 0) --queue->planned_count;
     if (queue->count == 0) {
         by_age_.erase({queue->oldest, queue});
         queues_.erase(queue->key);

@@ -76,10 +76,11 @@ protected:
         QueueKey key;
         // Each has requests.
         std::map<Level, OfLevel> levels;
-        // The requests whose order was planned; all of the same level unless it is a mixed plan.
+        // The requests whose order was planned, and what a subclass notes of the plan.
         core::IntrusiveList<OrderPlace> planned;
         std::size_t planned_count = 0;
-        bool is_mixed_plan = false;
+        Level planned_level = 0;    // The first level at the time of the plan.
+        bool is_late_plan = false;  // Some had waited for too long at that time.
         // How many requests of the first level in a row were taken while others waited.
         std::uint32_t first_run = 0;
         std::size_t count = 0;  // All requests of the queue.

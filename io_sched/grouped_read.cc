@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,12 +46,12 @@ private:
     bool can_have(const IoDevice& drive, Queue& queue) const;
     Choice mount(Queue& queue, Instant now);
     Queue* fullest(Instant now, const std::vector<Queue*>& without) const;
-    bool has_overdue_after(Queue& queue, Level level, Instant now) const;
-    bool is_right_plan(Queue& queue, Instant now) const;
+    bool is_right_plan(const Queue& queue, Instant now) const;
     IoRequest* planned(Queue& queue, const IoDevice& drive, Instant now);
     void unplan(Queue& queue);
     void plan(Queue& queue, const IoDevice& drive, Instant now);
     std::vector<IoRequest*> next_plan(Queue& queue, Instant now) const;
+    std::size_t overdue_count(std::span<IoRequest* const> by_age, Instant now) const;
     Instant next_change(Instant now) const;
 
     const ReadOrder order_;
@@ -154,20 +155,11 @@ DriveScheduler::Choice GroupedRead::mount(Queue& queue, Instant now) {
     return {request, choose_drives(*request, now)};
 }
 
-// Of those without a plan.
-bool GroupedRead::has_overdue_after(Queue& queue, Level level, Instant now) const {
-    return std::any_of(queue.levels.upper_bound(level), queue.levels.end(),
-                       [this, now](auto& later) {
-                           const IoRequest* const oldest = later.second.waiting.oldest();
-                           return oldest != nullptr && now - oldest->arrived_at() >= max_wait_;
-                       });
-}
-
-// One in which some of later levels go with the first is read to its end.
-bool GroupedRead::is_right_plan(Queue& queue, Instant now) const {
-    if (queue.is_mixed_plan) return true;
-    const Level level = level_of(static_cast<IoRequest&>(queue.planned.front()));
-    return queue.levels.begin()->first == level && !has_overdue_after(queue, level, now);
+// Whether no more urgent request has come, and none of the queue has waited for too long unless
+// that was so at the time of the plan.
+bool GroupedRead::is_right_plan(const Queue& queue, Instant now) const {
+    if (queue.levels.begin()->first < queue.planned_level) return false;
+    return queue.is_late_plan || !is_overdue(queue, now);
 }
 
 IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive, Instant now) {
@@ -176,9 +168,9 @@ IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive, Instant now
     return &static_cast<IoRequest&>(queue.planned.front());
 }
 
-// The requests of the first level, and those of later levels that have waited for too long: of
-// these at most kBatch, or as many as the first level has if these are more. REQUIRES: none is
-// planned.
+// By age: the requests of the first level, and those of later levels that have waited for too long:
+// of these at most kBatch, or as many as the first level has if these are more. If any has waited
+// for too long, at most as many that have not are added, or kBatch. REQUIRES: none is planned.
 std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const {
     std::vector<IoRequest*> requests;
     std::vector<IoRequest*> overdue;
@@ -196,7 +188,19 @@ std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const 
     const std::size_t most = std::max<std::size_t>(requests.size(), kBatch);
     if (overdue.size() > most) overdue.resize(most);
     requests.insert(requests.end(), overdue.begin(), overdue.end());
+    std::ranges::sort(requests, {}, &IoRequest::arrival);
+    if (const std::size_t late = overdue_count(requests, now); late > 0) {
+        const std::size_t all = late + std::max<std::size_t>(late, kBatch);
+        if (requests.size() > all) requests.resize(all);
+    }
     return requests;
+}
+
+std::size_t GroupedRead::overdue_count(std::span<IoRequest* const> by_age, Instant now) const {
+    const auto is_late = [&](const IoRequest* each) {
+        return now - each->arrived_at() >= max_wait_;
+    };
+    return static_cast<std::size_t>(std::ranges::find_if_not(by_age, is_late) - by_age.begin());
 }
 
 void GroupedRead::unplan(Queue& queue) {
@@ -212,7 +216,6 @@ void GroupedRead::unplan(Queue& queue) {
         queue.levels.at(level_of(*request)).waiting.push(*request);
     }
     queue.planned_count = 0;
-    queue.is_mixed_plan = false;
     reindex(queue);
 }
 
@@ -221,27 +224,35 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     devices::DriveModel model = *devices::find_drive_model(medium.technology);
     if (medium.capacity_bytes > 0) model = devices::with_capacity(model, medium.capacity_bytes);
     const std::vector<IoRequest*> requests = next_plan(queue, now);
-    std::vector<TapeStretch> files;
-    for (const IoRequest* const request : requests) {
-        const IoPart& part = request->parts[request->queue_state.part];
-        files.push_back(
-            stretch_from(model, devices::position_of_byte(model, part.offset), part.size_bytes));
-    }
     const bool is_loaded = drive.medium() == queue.key.medium;
-    const devices::PhysicalPosition start = is_loaded
-                                                ? devices::position_of_byte(model, drive.position())
-                                                : devices::beginning_of(model);
-    for (const std::uint32_t index : plan_reads(model, start, files, order_)) {
-        IoRequest& request = *requests[index];
-        AgeList::remove(request);
-        request.queue_state.heap_number = 1;
-        queue.planned.push_back(request);
-    }
-    queue.planned_count = requests.size();
-    const auto is_first = [&](const IoRequest* each) {
-        return level_of(*each) == level_of(*requests.front());
+    devices::PhysicalPosition at = is_loaded ? devices::position_of_byte(model, drive.position())
+                                             : devices::beginning_of(model);
+    const auto append = [&](std::span<IoRequest* const> some) {
+        std::vector<TapeStretch> files;
+        for (const IoRequest* const request : some) {
+            const IoPart& part = request->parts[request->queue_state.part];
+            files.push_back(stretch_from(model, devices::position_of_byte(model, part.offset),
+                                         part.size_bytes));
+        }
+        for (const std::uint32_t index : plan_reads(model, at, files, order_)) {
+            IoRequest& request = *some[index];
+            AgeList::remove(request);
+            request.queue_state.heap_number = 1;
+            queue.planned.push_back(request);
+            at = files[index].end;
+        }
     };
-    queue.is_mixed_plan = !std::ranges::all_of(requests, is_first);
+    queue.planned_count = requests.size();
+    queue.planned_level = queue.levels.begin()->first;
+    queue.is_late_plan = overdue_count(requests, now) > 0;
+    // After a batch the cartridge may leave the drive if more than another batch is left. So the
+    // oldest go first.
+    std::span<IoRequest* const> rest(requests);
+    if (queue.is_late_plan && rest.size() > 2 * kBatch) {
+        append(rest.first(kBatch));
+        rest = rest.subspan(kBatch);
+    }
+    append(rest);
 }
 
 Instant GroupedRead::next_change(Instant now) const {

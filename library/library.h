@@ -103,6 +103,7 @@ public:
     // The recalls in the order in which they are expected to end, at most `rows_max`. If there are
     // 10 000 or more, what it says of them may be a second old for each 10 000.
     virtual std::vector<RecallRow> recalls(std::size_t rows_max) const = 0;
+    virtual PendingRecalls pending_recalls() const = 0;
     // The row of one recall; its place and expected end may be some seconds old. Nothing: there is
     // no such recall.
     virtual std::optional<RecallRow> find_recall(Ticket ticket) = 0;

@@ -60,6 +60,12 @@ struct RecallEnd {
     bool is_damaged = false;  // With kFailed: the data on the tape differ from the written data.
 };
 
+// The recalls that have not ended.
+struct PendingRecalls {
+    std::uint64_t count = 0;
+    std::optional<Instant> oldest_at{};  // When the oldest was asked for; nothing: there is none.
+};
+
 // A row of the list of recalls.
 struct RecallRow {
     enum class State : std::uint8_t {

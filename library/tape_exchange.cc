@@ -166,7 +166,7 @@ std::vector<std::string> TapeLibrary::importable() const {
 
 Task<MediaOutcome> TapeLibrary::import_media(std::string barcode) {
     co_await look_again();
-    if (!is_ready_) co_return outcome(Kind::kRefused, "the library is not open");
+    if (!is_ready()) co_return outcome(Kind::kRefused, "the library is not open");
     std::vector<std::string> wanted{barcode};
     if (barcode.empty()) {
         if (robot_->exchange().count == 0) {

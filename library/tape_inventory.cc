@@ -100,7 +100,7 @@ bool TapeLibrary::take_inventory(Inventory which) {
 // one is made when a cartridge is missing or an administrator names one. Concurrent callers share
 // an inventory that has begun after their call.
 Task<void> TapeLibrary::look_again() {
-    if (!is_ready_) co_return;
+    if (!is_ready()) co_return;
     const std::uint64_t mine = ++looks_wanted_;
     while (looks_done_ < mine && !stopping_) {
         if (looks_now_) {
@@ -118,7 +118,7 @@ Task<void> TapeLibrary::look_again() {
 }
 
 Task<void> TapeLibrary::look_for_media() {
-    if (!is_ready_ || robot_->is_busy()) co_return;
+    if (!is_ready() || robot_->is_busy()) co_return;
     const bool is_recent = last_look_ && parts_.reactor.now() < after(*last_look_, kLookForLists);
     if (!is_recent) co_await look_again();
 }

@@ -48,7 +48,7 @@ void TapeLibrary::start(std::vector<HomeDoors::Door> doors) {
     uncopied_.resize(doors.size());
     homes_ = std::make_unique<HomeDoors>(parts_.reactor, std::move(doors));
     catalogue_ = std::make_unique<CopyCatalogue>(*homes_);
-    is_opening_ = true;
+    opening_ = Opening::kRuns;
     parts_.reactor.spawn(gate_, run());
 }
 
@@ -109,10 +109,9 @@ void TapeLibrary::ring() {
 
 Task<void> TapeLibrary::run() {
     while (!stopping_) {
-        is_opening_ = true;
+        opening_ = Opening::kRuns;
         const auto opened = co_await open();
-        is_opening_ = false;
-        is_ready_ = opened.has_value();
+        opening_ = opened ? Opening::kSucceeded : Opening::kFailed;
         tell_changed();
         if (opened) break;
         const std::string reason = describe(opened.error());

@@ -89,6 +89,7 @@ public:
     // -- LibraryService --
     Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
+    PendingRecalls pending_recalls() const override;
     std::optional<RecallRow> find_recall(Ticket ticket) override;
     std::string why_recalls_wait() const override;
     std::vector<Cartridge> media() const override;
@@ -314,6 +315,8 @@ private:
     void end_recall(store::Fid fid);
     Recall* add_recall(std::uint32_t locality, const RecallNote& note);
     void erase_recall(Recall& recall);
+    void put_in_order_of_age(Recall& recall);
+    void set_over(Recall& recall);
     void count_recalls();
     void stop_recalls();
     void end_unserved(Recall& recall);
@@ -383,9 +386,14 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_{options_.health};
     std::vector<Unit> units_;
-    std::string not_open_;     // Why the last attempt to open the library failed.
-    bool is_opening_ = false;  // An attempt to open the library is in progress.
-    bool is_ready_ = false;    // All parts are open, and end() has not begun.
+    enum class Opening : std::uint8_t {
+        kFailed,  // There was no attempt, or the next one follows after a pause.
+        kRuns,    // Some parts may be open.
+        kSucceeded,
+    };
+    bool is_ready() const { return opening_ == Opening::kSucceeded; }
+    Opening opening_ = Opening::kFailed;
+    std::string not_open_;  // Why the last attempt to open the library failed.
     // Technologies for which library.no_drive_limits was emitted, and nothing has changed since.
     std::set<std::string_view> without_limits_;
     // The state of look_again().
@@ -414,6 +422,7 @@ private:
     std::uint64_t stuck_count_ = 0;
     core::IntrusiveList<AgePlace> recalls_by_age_;
     FidTable<Recall> recalls_;
+    std::size_t over_count_ = 0;  // Of those in recalls_, how many have ended.
     // Recalls for whose cartridges there was no drive, or no changer.
     std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;

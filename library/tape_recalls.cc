@@ -146,7 +146,7 @@ Task<Result<void>> TapeLibrary::Recall::run(DriveUnit* drive, CartridgeId cartri
             note = std::move(asked);
         } while (!note && is_renewed);
         if (!note) {
-            is_over = true;
+            library.set_over(*this);
             co_return Result<void>{};
         }
         library.begin_to_serve(this, *std::move(note));
@@ -181,8 +181,12 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
         }
         // The recall is pending; when it is served, it asks the home for the copies of that time.
         // One that was cancelled while its cartridge was being loaded is wanted again.
-        known.is_renewed = known.is_renewed || known.is_over;
-        known.is_over = false;
+        if (known.is_over) {
+            known.is_renewed = true;
+            known.is_over = false;
+            --over_count_;
+            put_in_order_of_age(known);
+        }
         if (!is_queued_anew) return;
         age = known.age();
         erase_recall(known);
@@ -200,6 +204,11 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
 TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const RecallNote& note) {
     static_assert(sizeof(Recall) <= 280, "with malloc() and the table, a recall has 300 bytes");
     Recall& recall = recalls_.insert(std::make_unique<Recall>(*this, locality, note));
+    put_in_order_of_age(recall);
+    return &recall;
+}
+
+void TapeLibrary::put_in_order_of_age(Recall& recall) {
     const auto is_later = [&recall](const AgePlace& each) {
         return static_cast<const Recall&>(each).asked_at > recall.asked_at;
     };
@@ -211,14 +220,23 @@ TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const Recal
     }
     figures_.recalls.waiting_bytes.add(recall.size_bytes());
     count_recalls();
-    return &recall;
 }
 
 // Removes a recall; destroying it withdraws a waiting request.
 void TapeLibrary::erase_recall(Recall& recall) {
+    set_over(recall);
+    recalls_.erase(recall);
+    --over_count_;
+}
+
+// The recall has ended, though a drive or a coroutine may still use it.
+void TapeLibrary::set_over(Recall& recall) {
+    if (recall.is_over) return;
+    recall.is_over = true;
+    ++over_count_;
+    recall.AgePlace::unlink();
     core::Counter& bytes = figures_.recalls.waiting_bytes;
     bytes.set(bytes.get() - recall.size_bytes());
-    recalls_.erase(recall);
     count_recalls();
 }
 
@@ -227,7 +245,7 @@ void TapeLibrary::count_recalls() {
         const auto& oldest = static_cast<const Recall&>(recalls_by_age_.front());
         put_instant(figures_.recalls.oldest_ns, oldest.asked_at);
     }
-    figures_.recalls.waiting.set(recalls_.size());
+    figures_.recalls.waiting.set(recalls_.size() - over_count_);
 }
 
 // The recall has ended at its home: done, cancelled or not needed any more.
@@ -236,7 +254,7 @@ void TapeLibrary::end_recall(store::Fid fid) {
     if (recall == nullptr) return;
     const bool only_waits = recall->waiting() || !recall->is_pushed;
     if (recall->serving() == nullptr && only_waits) return erase_recall(*recall);
-    recall->is_over = true;
+    set_over(*recall);
     if (recall->serving() == nullptr) return;
     recall->serving()->renewed.reset();
     recall->end_serving();
@@ -462,7 +480,7 @@ Task<void> TapeLibrary::fail(Recall* recall, std::string reason, const Error* er
         return disks.fail_recall(fid, failure);
     };
     const auto failed = co_await homes_->run_at<bool>(recall->locality, &job);
-    recall->is_over = true;
+    set_over(*recall);
     if (!failed || *failed) figures_.recalls.failed.add(1);
 }
 
@@ -562,6 +580,13 @@ std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
         rows.back().place = rows.size() - 1;
     }
     return rows;
+}
+
+PendingRecalls TapeLibrary::pending_recalls() const {
+    const std::uint64_t count = figures_.recalls.waiting.get();
+    if (count == 0) return {};
+    const Duration oldest(static_cast<Duration::rep>(figures_.recalls.oldest_ns.get()));
+    return {.count = count, .oldest_at = Instant{} + oldest};
 }
 
 // Clients that wait for recalls call this again and again. So the list is made about once a second,

@@ -176,7 +176,7 @@ std::vector<DriveRow> TapeLibrary::drives() const {
 
 // Open from the time when the first drive was added, which follows the inventory.
 std::optional<std::string> TapeLibrary::why_not_open() const {
-    if (is_ready_) return std::nullopt;
+    if (is_ready()) return std::nullopt;
     return not_open_;
 }
 
@@ -295,12 +295,12 @@ private:
 };
 
 const Cartridge* TapeLibrary::known_cartridge(std::string_view barcode) const {
-    return is_ready_ ? shelf_->table().find(barcode) : nullptr;
+    return is_ready() ? shelf_->table().find(barcode) : nullptr;
 }
 
 // Makes an inventory if the cartridge is unknown or missing. Null: the table does not have it.
 Task<const Cartridge*> TapeLibrary::find_medium(std::string barcode) {
-    if (!is_ready_) co_return nullptr;
+    if (!is_ready()) co_return nullptr;
     const Cartridge* const known = shelf_->table().find(barcode);
     if (known != nullptr && known->state != CartridgeState::kMissing) co_return known;
     co_await look_again();
@@ -500,7 +500,7 @@ Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
 
 Task<std::vector<DriveRow>> TapeLibrary::unload_all(Instant deadline) {
     // Until the library is open, it adds one drive after another, with the cartridge in it.
-    while (is_opening_) {
+    while (opening_ == Opening::kRuns) {
         const auto woken = co_await changed_.wait({.deadline = deadline, .cancel = &stop_});
         if (!woken) break;
     }

@@ -394,17 +394,16 @@ struct ListedRecall {
 struct RecallList {
     std::vector<ListedRecall> recalls;
     Instant now{};  // At the library's locality.
-    std::uint64_t total = 0;
+    library::PendingRecalls pending = {};
     std::string why_they_wait = {};
 };
 
 Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* reactor) {
-    RecallList list{.recalls = {}, .now = reactor->now()};
+    RecallList list{.recalls = {}, .now = reactor->now(), .pending = service->pending_recalls()};
     for (library::RecallRow& row : service->recalls(kRecallsLookedAt)) {
         list.recalls.push_back({.row = std::move(row)});
     }
-    list.total = list.recalls.size();
-    if (list.total > 0) list.why_they_wait = service->why_recalls_wait();
+    if (list.pending.count > 0) list.why_they_wait = service->why_recalls_wait();
     co_return list;
 }
 
@@ -500,9 +499,12 @@ Task<fop::Reply> run_recalls(Operation* operation) {
         if (!writer.add(entry)) break;
     }
     operation->work().text = std::move(list.why_they_wait);
-    co_return fop::Reply{.words = operation->work().text,
-                         .payload = writer.written(),
-                         .body = fop::RecallsReply{.total = list.total}};
+    fop::RecallsReply reply{.total = list.pending.count};
+    if (const auto oldest = list.pending.oldest_at) {
+        reply.oldest_ms = milliseconds(list.now - *oldest);
+    }
+    co_return fop::Reply{
+        .words = operation->work().text, .payload = writer.written(), .body = std::move(reply)};
 }
 
 Task<fop::Reply> run_sync_tape(Operation* operation) {

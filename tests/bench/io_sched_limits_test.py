@@ -30,8 +30,9 @@ def problems(figures):
         for count, mean in figures[f"locate_{order}_s"].items():
             hold(f"locates of {count}, auto against {order}", figures["locate_auto_s"][count], mean)
     hold("planning 2000 files, ms", figures["plan_2000_ms"], 50)
-    hold("share error, percent", figures["fair_share_error_percent"], 5)
-    hold("moves of drives per hour", figures["fair_share_moves_per_hour"], 600)
+    for weights in ("", "_1_1_1", "_4_2_1", "_8_1_1", "_shifting"):
+        hold(f"share error{weights}, percent", figures["fair_share_error_percent" + weights], 5)
+        hold(f"moves of drives per hour{weights}", figures["fair_share_moves_per_hour" + weights], 600)
     hold("bytes of a request", figures["request_bytes"], 300)
     for what in ("push_ns", "peek_ns", "peek_busy_ns"):
         hold(what, figures[what], 2000)

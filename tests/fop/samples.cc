@@ -259,7 +259,7 @@ ReplyBody object_reply(std::uint16_t type) {
         case 23: return QuotaReply{.cursor = "fast\nada", .end = true};
         case 24: return StageReply{.waits = true};
         case 25: return ReleaseReply{};
-        case 26: return RecallsReply{.total = 2};
+        case 26: return RecallsReply{.total = 2, .oldest_ms = 7};
         case 27:
             return RecallWaitReply{
                 .states = kRecallStates, .place = 3, .expected_ms = 90'000, .is_damaged = true};

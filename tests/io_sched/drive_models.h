@@ -215,7 +215,6 @@ public:
 private:
     void leave_plan(const NumberedRequest& request, MediumId medium) {
         std::erase(plans_[medium], &request);
-        if (plans_[medium].empty()) mixed_.erase(medium);
     }
     // The age of those that were planned together is that of the oldest, until all are gone.
     std::uint64_t age(MediumId medium) const {
@@ -281,48 +280,58 @@ private:
         IoDevice* const drive = drive_for(*media.find(medium), IoType::kRead, now);
         if (drive == nullptr) return {};
         plans_[medium].clear();
-        mixed_.erase(medium);
         return {planned(medium, drive, now), drive, medium};
     }
     // The first level, and at most 16 overdue ones of later levels, or as many as there are of the
-    // first.
+    // first. If there are overdue ones, at most as many others, or 16. Then the 16 oldest of more
+    // than 32 go first.
     NumberedRequest* planned(MediumId medium, const IoDevice* drive, Instant now) {
         Waiting& plan = plans_[medium];
         const auto first = first_level(of(medium));
+        const bool is_right = late_.contains(medium) || !is_overdue(medium, now);
+        if (!plan.empty() && first >= plan_level_[medium] && is_right) return plan.front();
+        const auto has_waited = [&](const NumberedRequest* each) {
+            return now - each->arrived_at() >= max_wait_;
+        };
+        std::size_t firsts = 0;
+        for (const NumberedRequest* const each : of(medium)) firsts += level(*each) == first;
         Waiting those;
-        Waiting overdue;
+        std::size_t later = 0;
+        std::size_t fresh = 0;
+        const auto late =
+            static_cast<std::size_t>(std::ranges::count_if(of(medium), [&](auto* each) {
+                if (!has_waited(each)) return false;
+                return level(*each) == first || ++later <= std::max<std::size_t>(firsts, 16);
+            }));
+        if (later > 0) ++late_turns;
+        later = 0;
         for (NumberedRequest* const each : of(medium)) {
-            if (level(*each) == first) {
-                those.push_back(each);
-            } else if (now - each->arrived_at() >= max_wait_) {
-                overdue.push_back(each);
+            if (level(*each) != first) {
+                if (!has_waited(each) || ++later > std::max<std::size_t>(firsts, 16)) continue;
+            } else if (!has_waited(each) && late > 0 && ++fresh > std::max<std::size_t>(late, 16)) {
+                continue;
             }
+            those.push_back(each);
         }
-        const bool is_of_first = !plan.empty() && level(*plan.front()) == first;
-        const bool is_right = mixed_.contains(medium) || (is_of_first && overdue.empty());
-        if (!plan.empty() && is_right) return plan.front();
-        mixed_.erase(medium);
-        if (!overdue.empty()) {
-            const std::size_t count =
-                std::min(overdue.size(), std::max<std::size_t>(those.size(), 16));
-            those.insert(those.end(), overdue.begin(),
-                         overdue.begin() + static_cast<std::ptrdiff_t>(count));
-            mixed_.insert(medium);
-            ++late_turns;
-        }
-        const auto model = devices::with_capacity(*devices::find_drive_model("lto9"), kTape);
-        std::vector<TapeStretch> files;
-        for (const NumberedRequest* const each : those) {
-            files.push_back(stretch_from(model, position_of_byte(model, each->parts[0].offset),
-                                         each->parts[0].size_bytes));
-        }
-        const std::uint64_t from = drive->medium() == medium ? drive->position() : 0;
         plan.clear();
-        plan_age_.erase(medium);
         plan_age_[medium] = {age(medium), age_at_of_all(medium)};
-        for (const auto index :
-             plan_reads(model, position_of_byte(model, from), files, ReadOrder::kAuto)) {
-            plan.push_back(those[index]);
+        plan_level_[medium] = first;
+        late_.erase(medium);
+        if (late > 0) late_.insert(medium);
+        const auto model = devices::with_capacity(*devices::find_drive_model("lto9"), kTape);
+        auto at = position_of_byte(model, drive->medium() == medium ? drive->position() : 0);
+        const std::ptrdiff_t oldest = late > 0 && those.size() > 32 ? 16 : 0;
+        for (const Waiting& some : {Waiting(those.begin(), those.begin() + oldest),
+                                    Waiting(those.begin() + oldest, those.end())}) {
+            std::vector<TapeStretch> files;
+            for (const NumberedRequest* const each : some) {
+                files.push_back(stretch_from(model, position_of_byte(model, each->parts[0].offset),
+                                             each->parts[0].size_bytes));
+            }
+            for (const auto index : plan_reads(model, at, files, ReadOrder::kAuto)) {
+                plan.push_back(some[index]);
+                at = files[index].end;
+            }
         }
         return plan.front();
     }
@@ -331,7 +340,8 @@ private:
     std::map<MediumId, Waiting> plans_;
     std::map<MediumId, std::pair<std::uint64_t, Instant>> plan_age_;
     std::map<std::uint8_t, std::pair<MediumId, int>> served_;
-    std::set<MediumId> mixed_;  // Their plans have requests of several levels.
+    std::map<MediumId, std::pair<IoPriority, int>> plan_level_;
+    std::set<MediumId> late_;  // Their plans have requests that had waited for too long.
     const Duration max_wait_;
     bool overdue_ = false;
 };

@@ -1,6 +1,8 @@
 // Goal: the main scheduler serves drives: cartridges change as their scheduler decides, failures go
 // to another drive or cartridge, and nothing that cannot go holds up anything else.
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -264,6 +266,72 @@ TEST_CASE("io_sched tape: the background waits no longer than max_wait for a pop
         CHECK(popular[before + 10]->ended_well());
         stage.settle();
         for (const auto& read : popular) CHECK(read->ended_well());
+        CHECK(stage.log.mounts == 1);
+    }
+}
+
+TEST_CASE("io_sched tape: a read that is far away is not passed by without end", "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.grouped_read_max_wait = 5min;
+    LibraryStage stage(1, settings);
+    // Two cartridges that are wanted more than the drive can read, always near their beginning.
+    std::vector<std::unique_ptr<TapeRequest>> popular;
+    const auto go_on_for_a_minute = [&] {
+        std::array<std::size_t, 2> waiting{};
+        for (const auto& read : popular) {
+            const auto medium = static_cast<std::size_t>(read->own_parts[0].medium);
+            if (read->completed == 0) ++waiting[medium - 1];
+        }
+        for (std::uint32_t medium = 1; medium <= 2; ++medium) {
+            for (std::size_t i = waiting[medium - 1]; i < 60; ++i) {
+                popular.push_back(std::make_unique<TapeRequest>(
+                    IoType::kRead, std::initializer_list<MediumId>{MediumId{medium}},
+                    (popular.size() % 8) * kGiB));
+                stage.push(*popular.back());
+            }
+        }
+        stage.world.run_for(1min);
+    };
+    for (int i = 0; i < 60; ++i) go_on_for_a_minute();
+    // At the other end of the tape.
+    TapeRequest far_away(IoType::kRead, {MediumId{1}}, 55 * kGiB);
+    stage.push(far_away);
+    for (int i = 0; i < 60 && far_away.completed == 0; ++i) go_on_for_a_minute();
+    CHECK(far_away.ended_well());
+    stage.settle();
+}
+
+TEST_CASE("io_sched tape: a read that has waited for too long waits for few that came later",
+          "[io_sched]") {
+    // Whether it has waited for too long before the others are planned, or only afterwards.
+    for (const Duration held : {25min, 15min}) {
+        CAPTURE(held);
+        IoSchedSettings settings = grouped();
+        settings.tape.grouped_read_max_wait = 20min;
+        LibraryStage stage(1, settings);
+        stage.main->set_drive_state(*stage.drive[0], DeviceState::kHeld);
+        TapeRequest far_away(IoType::kRead, {MediumId{1}}, 17'000 * kGiB);
+        stage.push(far_away);
+        stage.world.run_for(held);
+        std::vector<std::unique_ptr<TapeRequest>> later;
+        for (std::uint64_t i = 0; i < 1000; ++i) {
+            later.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, i * kGiB));
+            stage.push(*later.back());
+        }
+        stage.main->set_drive_state(*stage.drive[0], DeviceState::kReady);
+        std::size_t before = 0;
+        while (far_away.completed == 0) {
+            stage.world.run_for(1s);
+            if (stage.world.now() - far_away.arrived_at() >= 20min) continue;
+            before =
+                static_cast<std::size_t>(std::ranges::count(later, 1, &TapeRequest::completed));
+        }
+        const auto passed =
+            static_cast<std::size_t>(std::ranges::count(later, 1, &TapeRequest::completed));
+        CHECK(passed - before <= 17);
+        stage.settle();
+        for (const auto& read : later) CHECK(read->ended_well());
         CHECK(stage.log.mounts == 1);
     }
 }

@@ -83,6 +83,37 @@ TEST_CASE("library recall: after a restart the oldest goes first, whatever its o
     CHECK(Instant{} + oldest - asked_at < 1s);
 }
 
+TEST_CASE("library recall: one that is cancelled while its cartridge is brought is not pending",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const std::vector<store::Fid> fids = put_several_on_tape(stage, 2);
+    unload_all(stage);
+    CHECK(stage.library().pending_recalls().count == 0);
+    CHECK_FALSE(stage.library().pending_recalls().oldest_at.has_value());
+    ask_for(stage, fids[0]);
+    stage.run_for(3s);  // The changer moves the cartridge.
+    ask_for(stage, fids[1]);
+    stage.run_for(10ms);
+    CHECK(stage.library().pending_recalls().count == 2);
+    const auto first = stage.library().pending_recalls().oldest_at;
+
+    REQUIRE(
+        stage.at_home(fids[0], stage.staging_of(fids[0]).cancel_recall(fids[0], {})).has_value());
+    stage.run_for(10ms);
+    CHECK(listed(stage) == std::vector<store::Fid>{fids[1]});
+    const PendingRecalls left = stage.library().pending_recalls();
+    CHECK(left.count == 1);
+    REQUIRE((first.has_value() && left.oldest_at.has_value()));
+    CHECK(*left.oldest_at - *first >= 2s);
+    CHECK(stage.library().figures().recalls.waiting_bytes.get() == 10'000);
+    CHECK(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+    stage.run_for(1s);
+    CHECK(stage.library().pending_recalls().count == 0);
+    CHECK(stage.library().figures().recalls.waiting_bytes.get() == 0);
+}
+
 TEST_CASE("library recall: a second wish raises the priority of one that waits", "[library]") {
     TapeStageOptions options;
     options.drives = 1;

@@ -329,7 +329,7 @@ class JsonTest(StorageTestCase):
         self.assertEqual(self.printed("stage", "on-tape", *cold)["staged"][0]["state"], "waiting")
         self.printed("queue")
         self.printed("get", "on-tape", self.directory / "on-tape", *cold)
-        self.assertEqual(self.printed("queue"), {"total": 0, "recalls": [], "formats": []})
+        self.assertEqual(self.printed("queue"), {"total": 0, "oldest_s": None, "recalls": [], "formats": []})
         self.cancel_a_recall(cold)
         media = self.printed("media")["media"]
         used = next(each["name"] for each in media if each["files"] > 0)

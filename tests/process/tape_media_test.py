@@ -225,6 +225,22 @@ class TapeMediaTest(TapeTestCase):
         self.assertEqual(self.get_cold("a"), content(5000, 33))
         self.assertNotIn("reason", self.answer("queue"))
 
+    def test_a_queue_that_is_longer_than_a_list(self):
+        names = [f"{number:02}" + "n" * 400 for number in range(80)]
+        for name in names:
+            self.put(name, b"x", *COLD)
+        self.ctl("sync", *COLD)
+        self.ctl("release", *names, *COLD)
+        for each in self.answer("drives")["drives"]:
+            self.answer("drive", "down", each["name"])
+        self.answer("stage", *names, *COLD)
+        queue = self.answer("queue")
+        listed = len(queue["recalls"])
+        self.assertEqual(queue["total"], 80)
+        self.assertTrue(0 < listed < 80, listed)
+        self.assertGreater(queue["oldest_s"], 0)
+        self.assertIn(f"\nfirst {listed} of 80 recalls, ", self.ctl("queue").decode())
+
     def test_a_cartridge_is_scrubbed(self):
         self.put_on_tape("s", content(MIB, 30))
         medium, = [each["name"] for each in self.media() if each["files"] > 0]

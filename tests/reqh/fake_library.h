@@ -125,6 +125,12 @@ public:
         some.resize(std::min(some.size(), rows_max));
         return some;
     }
+    library::PendingRecalls pending_recalls() const override {
+        if (recall_rows.empty()) return {};
+        return {
+            .count = recall_rows.size(),
+            .oldest_at = std::ranges::min(recall_rows, {}, &library::RecallRow::asked_at).asked_at};
+    }
     std::vector<library::Cartridge> media() const override { return cartridges; }
     Task<void> look_for_media() override {
         ++looks;

@@ -386,6 +386,31 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
     CHECK(entries->back().expected_ms > 0);
 }
 
+TEST_CASE("reqh tape: recalls that a list has no place for are counted, with their age", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const library::Ticket ticket = objects::store_fid(tape.object_on_tape(0));
+    stage.run_for(1h);
+    const Instant now = stage.world.now();
+    tape.library->recall_rows.assign(10'000, {.ticket = ticket, .asked_at = now});
+    tape.library->recall_rows.back().asked_at = now - 1h;
+    const FakeFop& fop = stage.call({.type = type_of("recalls"), .body = fop::Recalls{}});
+    REQUIRE(fop.status() == fop::Status::kDone);
+    const auto& reply = std::get<fop::RecallsReply>(fop.answer->body);
+    CHECK(reply.total == 10'000);
+    CHECK(reply.oldest_ms >= 3'600'000);
+    CHECK(reply.oldest_ms < 3'601'000);
+    const auto entries = fop::read_recalls(fop.answer->payload);
+    REQUIRE(entries.has_value());
+    CHECK(entries->size() < 10'000);
+
+    tape.library->recall_rows.clear();
+    const FakeFop& none = stage.call({.type = type_of("recalls"), .body = fop::Recalls{}});
+    const auto& empty = std::get<fop::RecallsReply>(none.answer->body);
+    CHECK(empty.total == 0);
+    CHECK(empty.oldest_ms == fop::RecallsReply::kUnknown);
+}
+
 TEST_CASE("reqh tape: a patient wait is answered with the place of the recall", "[reqh]") {
     TapeStage tape;
     StoreStage& stage = tape.stage;
