@@ -393,6 +393,9 @@ private:
     std::optional<ViewDifference> news_of(const ViewHandle& base, const CommittedView& next) const;
     std::optional<ViewDifference> news_heard_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);
+    void check_exclusion(ViewNumber number, Instant now);
+    // Whether it believes that it has no seat any more, whoever says so: it gives it up anyway.
+    bool leaves_anyway() const { return standing_ == Standing::kLeaving && !duty_; }
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
     // member_join.cc
@@ -523,7 +526,9 @@ private:
     std::uint32_t good_epochs_ = 0;  // Epochs since the membership was last lost.
     Peer root_hint_;                 // The daemon to ask for admission.
     ViewHandle record_;              // While joining: the view that the store had.
-    Instant read_at_ = Instant{};    // When the store may be read next while joining.
+    // When the store may be read next while joining, or because somebody says that this member was
+    // evicted.
+    Instant read_at_ = Instant{};
     // When to create the first view, if no member has answered by then.
     Instant create_at_ = kNever;
     Instant found_until_{};  // A member has answered, and counts as alive until then.

@@ -112,7 +112,9 @@ void Member::on_poll(std::size_t position, const Message& message) {
     PollAck ack;
     if (standing_ == Standing::kLeaving) {
         ack.state = PollState::kLeaving;
-    } else if (message.round == round_ && call_) {
+    } else if (message.round <= round_ && call_) {
+        // Somebody may have lied to this member that the root's round is over. Then the root makes
+        // a new view, in which rounds begin again.
         ack.state = is_reported_ ? PollState::kComplete : PollState::kReady;
     }
     for (std::size_t i = 0; i < children_.size(); ++i) {

@@ -324,8 +324,9 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     hear_view(from, share(*std::move(view)), std::nullopt, now);
 }
 
-// Only the store makes a member root. One that believed a lie would be root of a view that the
-// store does not have: it could not change it, and would go on in it alone.
+// A view that others tell of does not make this member root, nor take its seat away: the store has
+// to show it first. One that believed a lie would be root of a view that the store does not have:
+// it could not change it, and would go on in it alone.
 void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                        Instant now) {
     // The only root makes all views.
@@ -333,7 +334,14 @@ void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<V
     const bool is_own = !next->empty() && next->root().name == self_.name &&
                         (next->root().incarnation == sent_incarnation() ||
                          next->root().incarnation == incarnation_);
-    if (!is_own) return adopt(next, std::move(news), now);
+    if (!is_own) {
+        const bool keeps_seat = next->find(self_.name, sent_incarnation()) &&
+                                next->view().rules_hash == options_->rules_hash;
+        const bool is_of_only_root = !is_shared() && from.name == options_->root.name;
+        if (!seated_ || keeps_seat || is_of_only_root || leaves_anyway())
+            return adopt(next, std::move(news), now);
+        return check_exclusion(next->number(), now);
+    }
     if (!reaches_store()) return drop(from);
     note_handover({.number = next->number(), .view = next, .news = std::move(news)}, now);
 }
@@ -389,6 +397,15 @@ std::optional<ViewDifference> Member::news_heard_of(const CommittedView& next) c
     return handover_->news;
 }
 
+// Somebody says that a newer view has no seat for this member, which may be a lie. The store shows
+// whether there is such a view, or the only root does. If that fails, it is tried again when
+// somebody says so again: each member of the newer view does, to whom this one sends a message.
+void Member::check_exclusion(ViewNumber number, Instant now) {
+    if (!is_shared()) return send(options_->root, ViewWant{.number = number});
+    if (phase_ != Phase::kNone || now < read_at_ || !ask_store(ReadFor::kNews)) return;
+    read_at_ = after(now, options_->grace);
+}
+
 void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
     if (nack.is_promised) {
         // A member has given this view up, and waits for the next one.
@@ -413,6 +430,7 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
     if (!seated_) return;
     if (is_successor && is_shared()) return note_handover({.number = nack.number}, now);
     if (!nack.is_excluded) return want_view(from, nack.number, now);
+    if (!leaves_anyway()) return check_exclusion(nack.number, now);
     tell_gone(nack.root);
     lose_seat(now);
 }
