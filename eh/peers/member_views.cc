@@ -293,7 +293,8 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
     if (number <= over()) return;
     if (!seated_ || difference.base != view_number()) return want_view(from, number, now);
     auto next = apply(view_->view(), difference);
-    if (!next) return drop(from);
+    // Somebody has lied: either the difference is wrong, or the view of this member.
+    if (!next) return want_view(from, number, now);
     hear_view(from, share(*std::move(next)), difference, now);
 }
 

@@ -76,6 +76,25 @@ TEST_CASE("eh member: one that is said to be evicted reads the store until it kn
     CHECK_FALSE(member.is_seated());
 }
 
+TEST_CASE("eh member: one that has believed in a wrong view gets the next one whole", "[eh]") {
+    const MemberOptions options;
+    View wrong = view_of_three(2);
+    wrong.roster[2].address = "somewhere else";
+    View next = view_of_three(3);
+    next.roster.push_back({.name = "d", .incarnation = 1, .address = "d", .joined = 3});
+    Member member = seated(options, kOther, view_of_three(1));
+    member.on_message(kThird, as_member(2, 5, whole(wrong)), kNow);
+    REQUIRE(member.view_number() == 2);
+    (void)member.take_effects();
+
+    const ViewNews news{.difference = *eh::difference(view_of_three(2), next)};
+    member.on_message(kRoot, as_member(3, 5, news), kNow);
+    CHECK(member.view_number() == 2);
+    CHECK(Seen(member).sent<ViewWant>(kRoot.name) != nullptr);
+    member.on_message(kRoot, as_member(3, 5, whole(next)), kNow);
+    CHECK(member.view()->view() == next);
+}
+
 TEST_CASE("eh member: one that was told a wrong end of a round is not evicted for that", "[eh]") {
     constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max();
     const MemberOptions options;
