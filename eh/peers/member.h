@@ -281,8 +281,8 @@ private:
         Instant began{};
         bool has_told = false;  // kAwaits was emitted.
         std::map<std::string, PromiseAck> granted{};
-        std::map<std::string, Incarnation> incarnations{};
-        Instant majority_at = kNever;
+        std::map<std::string, Incarnation> incarnations{};  // Of those in `granted`.
+        Instant majority_at = kNever;  // When enough had promised. Late ones may follow.
         Instant resend_at = kNever;
     };
     // A view that has this member as root, as another member has told of it. Only the store makes
@@ -295,14 +295,16 @@ private:
         Duration pause{};
         Instant until{};  // After that this member waits for the root's silence.
     };
+    // Why a view is written. kDuty: by its root, which changes it. kCreate: there are no members.
     enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
     enum class ReadFor : std::uint8_t { kJoin, kNews, kCandidacy, kProbe, kSettle };
+    // A view that another member sends in parts.
     struct Assembly {
-        ViewNumber number = 0;  // 0: none.
-        std::vector<std::byte> bytes{};
+        ViewNumber number = 0;           // 0: none.
+        std::vector<std::byte> bytes{};  // Of the parts that have arrived.
         Peer from{};
-        Instant again_at = kNever;
-        Instant since{};  // When the view was first asked for, or its last part came.
+        Instant again_at = kNever;  // When to ask for the next part again.
+        Instant since{};            // When the view was first asked for, or its last part came.
     };
 
     // member.cc

@@ -96,7 +96,8 @@ void Member::on_first(const Peer& from, std::size_t position, const Message& mes
     if (message.round == round_) note_closing(waiting_since(first.waited_us, now), now);
 }
 
-// A start needs all members, so those behind can have missed one start, the last, and aborts.
+// Tells a member that is behind how its round has ended. An epoch starts when all have reported, so
+// it can have missed one start only, the last one; all other rounds were aborted.
 void Member::answer_old_round(const Peer& to, std::uint32_t round) {
     if (last_start_.view == view_number() && last_start_.round == round) {
         send_round(

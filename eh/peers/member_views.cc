@@ -11,7 +11,7 @@ namespace fopd::eh::peers {
 
 namespace {
 
-// Of a view's bytes in memory while its parts arrive.
+// The longest view of which parts are kept until all have arrived.
 constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
 
 bool fits_in_message(const ViewDifference& difference) {
@@ -83,7 +83,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     }
     majority_waived_until_ = {};
     take_carry(next->view());
-    // A root told this member of an epoch that no true view has: the next block begins before it.
+    // Somebody has lied about an epoch so high: later ones have lower numbers.
     if (newest_ > std::max(kNewestHeeded, next->view().epoch_high)) newest_ = kNewestHeeded;
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
@@ -258,7 +258,8 @@ void Member::on_view_want(const Peer& from, const ViewWant& want) {
                         .offset = static_cast<std::uint32_t>(offset),
                         .total = static_cast<std::uint32_t>(bytes.size()),
                         .bytes{first, first + static_cast<std::ptrdiff_t>(size)}});
-    // Asked whether it is ready, the member found out that it was in an older view.
+    // The sender may have been polled while it was in an older view, and has not answered: it gets
+    // the poll again, behind the last part of this view.
     const bool is_last = offset + size == bytes.size();
     if (duty_ && duty_->polled_at != kNever && is_last) send(from, Poll{});
 }
@@ -330,7 +331,7 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
 // it could not change it, and would go on in it alone.
 void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                        Instant now) {
-    // The only root makes all views.
+    // A root that alone has the store makes all views.
     if (!is_shared() && reaches_store()) return;
     const bool is_own = !next->empty() && next->root().name == self_.name &&
                         (next->root().incarnation == sent_incarnation() ||
@@ -347,9 +348,9 @@ void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<V
     note_handover({.number = next->number(), .view = next, .news = std::move(news)}, now);
 }
 
-// Whoever has told it may end now, and tell it no more: the store is read until it has the view, or
-// nobody would be root until the others find out that the root is silent. Also during a candidacy,
-// which was for the view before.
+// Another member says that this one is the root of a newer view. It may end now and not say it
+// again, so the store is read until it has the view: otherwise nobody would be root until the
+// others find out that the root is silent. Also during a candidacy, which was for the view before.
 void Member::note_handover(Handover heard, Instant now) {
     // A root that another member calls the root of a newer view is told so again.
     if (duty_) {
@@ -413,7 +414,8 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
         if (duty_ && nack.number == view_number()) duty_->wants_bump = true;
         return;
     }
-    // The only root makes all views: this one is of before its file was lost, or a lie.
+    // A root that alone has the store makes all views. This one is of before its file was lost, or
+    // a lie.
     if (!is_shared() && reaches_store()) return;
     if (!seated_ && standing_ == Standing::kLeaving && nack.is_excluded && nack.root == from.name) {
         // The root has taken the request to join back.
