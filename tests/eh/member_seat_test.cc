@@ -129,4 +129,31 @@ TEST_CASE("eh member: one that was told a wrong end of a round is not evicted fo
     CHECK(changes.find<SwapStore>()->next->find(kOther.name, 5).has_value());
 }
 
+TEST_CASE("eh member: invented names that outnumber the members are evicted", "[eh]") {
+    const MemberOptions options;
+    View view = view_of_three(2);
+    for (const char* const name : {"p", "q", "r", "s", "t"})
+        view.roster.push_back({.name = name, .incarnation = 1, .address = name, .joined = 2});
+    // Those that have contributed before are silent rather because the root is cut off.
+    const bool has_contributed = GENERATE(false, true);
+    const ViewNumber begun = has_contributed ? 2 : 1;
+    view.carry = {.view = begun, .round = 1, .epoch = 1, .count = 3};
+    Member root = seated(options, kRoot, view);
+    REQUIRE(root.next_epoch(kFirstEpoch, {}, kNow));
+    for (const Peer& peer : {kOther, kThird})
+        root.on_message(peer, as_member(2, 5, Ready{.count = 1}), kNow);
+
+    const Instant over = kNow + options.rules.timeout;
+    root.on_time(over);
+    REQUIRE(Seen(root).sent<Poll>("p") != nullptr);
+    root.on_time(over + options.grace);
+    CHECK((Seen(root).find<ReadStore>() != nullptr) == !has_contributed);
+    CHECK(root.is_pending() == !has_contributed);
+    if (has_contributed) return;
+    root.on_view_read(committed(view), over + options.grace);
+    const Seen seen(root);
+    REQUIRE(seen.find<SwapStore>() != nullptr);
+    CHECK(seen.find<SwapStore>()->next->size() == 3);
+}
+
 }  // namespace member_seat_test
