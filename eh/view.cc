@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "core/byte_order.h"
 #include "eh/peers/view_wire.h"
+#include "fop/siphash.h"
 
 namespace fopd::eh {
 
@@ -13,10 +15,24 @@ namespace {
 
 constexpr std::uint8_t kViewVersion = 1;
 
+template <typename Wire, typename Roster>
+void roster_fields(Wire& wire, Roster& roster) {
+    wire.list(roster, kRosterMax, [&](auto& entry) { peers::entry_fields(wire, entry); });
+}
+
 template <typename Wire, typename V>
 void view_fields(Wire& wire, V& view) {
     peers::rest_fields(wire, view);
-    wire.list(view.roster, kRosterMax, [&](auto& entry) { peers::entry_fields(wire, entry); });
+    roster_fields(wire, view.roster);
+}
+
+// Nobody can construct a roster with the hash of another one.
+std::uint64_t hash_of(const std::vector<RosterEntry>& roster) {
+    peers::WireWriter writer;
+    roster_fields(writer, roster);
+    fop::SipHash hash(fop::SecretBytes<16>{});
+    hash.add(writer.take());
+    return load_little<std::uint64_t>(hash.finish().data());
 }
 
 Error corrupt(const char* context) {
@@ -115,7 +131,7 @@ std::optional<std::size_t> CommittedView::find(std::string_view name,
 
 // Members that stay keep their order, but for some that were moved to the front.
 std::optional<ViewDifference> difference(const View& base, const View& next) {
-    ViewDifference made{.base = base.number, .rest = next};
+    ViewDifference made{.base = base.number, .roster_hash = hash_of(next.roster), .rest = next};
     made.rest.roster.clear();
     const CommittedView old(base);
     const auto index_in_base = [&](const RosterEntry& entry) -> std::optional<std::size_t> {
@@ -171,6 +187,8 @@ Result<View> apply(const View& base, const ViewDifference& difference) {
     next.roster.insert(next.roster.end(), difference.added.begin(), difference.added.end());
     if (next.roster.size() > kRosterMax || !is_lawful(next))
         return std::unexpected(corrupt("a difference makes an unlawful view"));
+    if (hash_of(next.roster) != difference.roster_hash)
+        return std::unexpected(corrupt("a difference of another roster"));
     return next;
 }
 

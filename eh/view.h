@@ -129,14 +129,16 @@ struct ViewDifference {
     std::vector<std::uint32_t> first{};    // Positions in the base, of the members that come first.
     std::vector<std::uint32_t> removed{};  // Ascending.
     std::vector<RosterEntry> added{};      // The new members. They follow the members that stay.
-    View rest{};                           // Everything but the roster.
+    // Of the roster that results. From a wrong view with the number of the base another one would.
+    std::uint64_t roster_hash = 0;
+    View rest{};  // Everything but the roster.
 
     bool operator==(const ViewDifference&) const = default;
 };
 
 // Nothing if the order of the members in `next` cannot be described as a difference.
 std::optional<ViewDifference> difference(const View& base, const View& next);
-// kCorrupt if the difference does not fit the base.
+// kCorrupt if the difference is not from this base.
 Result<View> apply(const View& base, const ViewDifference& difference);
 
 // Whether the view's root may have issued this number.

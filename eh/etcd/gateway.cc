@@ -18,7 +18,8 @@ using fop::from_base64;
 using fop::to_base64;
 using Json = nlohmann::json;
 
-// Answers of etcd have at most 5 levels. Deeper values are dropped, and take no memory.
+// Answers of etcd have at most 5 levels. Deeper ones, of which each byte would take the memory of a
+// level, are not parsed.
 constexpr int kDepthMax = 8;
 constexpr std::size_t kMessageMax = 200;
 constexpr std::size_t kTokenMax = 8192;
@@ -31,12 +32,26 @@ std::string base64_of(std::string_view text) {
     return to_base64(std::as_bytes(std::span(text)), Base64::kPadded);
 }
 
+// Not by a callback of the parser, which would look at all elements of an array after each of them.
+bool is_shallow(std::string_view text) {
+    int depth = 0;
+    bool is_quoted = false;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char character = text[at];
+        if (character == '"') is_quoted = !is_quoted;
+        if (is_quoted && character == '\\') ++at;
+        if (is_quoted) continue;
+        if (character == '[' || character == '{') ++depth;
+        if (character == ']' || character == '}') --depth;
+        if (depth > kDepthMax) return false;
+    }
+    return true;
+}
+
 // Null if it is no JSON object.
 Json parse_object(std::string_view text) {
-    const auto is_shallow = [](int depth, Json::parse_event_t, Json&) {
-        return depth <= kDepthMax;
-    };
-    Json json = Json::parse(text, is_shallow, false);
+    if (!is_shallow(text)) return {};
+    Json json = Json::parse(text, nullptr, false);
     return json.is_object() ? std::move(json) : Json();
 }
 

@@ -231,7 +231,7 @@ bool PeersHandler::on_message(const Peer& from, std::span<const std::byte> messa
         report({.kind = EventKind::kDropped, .name = from.name});
         return true;
     }
-    // One that comes late says nothing about the root of the view that this node is in.
+    // A redirect that comes late says nothing about the root of the view that this node is in.
     const auto* const redirect = std::get_if<Redirect>(&decoded->body);
     if (redirect != nullptr && !member_->is_seated())
         viewless_ = redirect->root.empty() ? from.name : std::string();

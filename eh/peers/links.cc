@@ -312,7 +312,8 @@ void Links::use_keys(std::vector<fop::Key> keys) {
     for (const auto& [to, link] : links_) link->begin_with_newest_key();
 }
 
-// Of the link that is in use: one to an address of before may not be closed yet.
+// The problem of the link that was used last. One to an earlier address of the peer may not be
+// closed yet.
 std::string Links::problem_with(const std::string& name) const {
     const Link* last = nullptr;
     for (auto each = links_.lower_bound({name, std::string()});
@@ -324,7 +325,7 @@ std::string Links::problem_with(const std::string& name) const {
 }
 
 void Links::heard(const std::string& name) {
-    // By name, then by address.
+    // The links of a name, to all of its addresses.
     for (auto each = links_.lower_bound({name, std::string()});
          each != links_.end() && each->first.first == name; ++each) {
         each->second->heard();

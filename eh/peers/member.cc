@@ -255,14 +255,15 @@ void Member::on_message(const Peer& from, Message message, Instant now) {
 void Member::on_tree_message(const Peer& from, const Message& message, Instant now) {
     const Body& body = message.body;
     if (!seated_) {
-        // The root has the request to join.
+        // A beat answers a request to join: the root has it.
         const bool is_looking = create_at_ != kNever || now < found_until_;
         if (std::holds_alternative<Beat>(body) && is_looking) {
             found_until_ = after(now, options_->root_silent);
             if (from.name != self_.name) root_hint_ = from;
         }
         if (std::holds_alternative<Beat>(body) && from.name == root_hint_.name) root_heard_ = now;
-        // The poll is for the member that was at this address before.
+        // The poll is for the process that this daemon was before. The answer says that it has
+        // ended.
         if (std::holds_alternative<Poll>(body) && standing_ == Standing::kJoining &&
             !is_persisting_) {
             send(from, PollAck{});
@@ -277,7 +278,7 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
     if (message.view < view_number()) return send_nack(from, message.incarnation);
     const auto position = view_->find(from.name, message.incarnation);
     if (message.view > view_number()) {
-        // The only root makes all views: this one is of before its file was lost.
+        // A root that alone has the store makes all views. This one is of before its file was lost.
         if (duty_ && !is_shared()) return;
         return want_view(from, message.view, now);
     }
@@ -344,8 +345,8 @@ void Member::on_time(Instant now) {
     if (join_at_ != kNever && now >= join_at_) go_on_joining(now);
     if (now >= claim_at_) claim(now);
     if (assembly_.number != 0 && now >= assembly_.again_at) {
-        // Nobody may have it: it was a lie, and keeps others from coming. Otherwise a member that
-        // is in this view tells of it again.
+        // Somebody may have invented the number, and while the view is asked for, those with lower
+        // numbers are not heard. If it exists, a member of it tells of it again.
         const bool is_stuck = now >= after(assembly_.since, 2 * options_->grace);
         const bool is_old = assembly_.number <= over();
         if (is_old || is_stuck || now >= after(root_heard_, 2 * options_->root_silent)) {

@@ -281,8 +281,8 @@ private:
         Instant began{};
         bool has_told = false;  // kAwaits was emitted.
         std::map<std::string, PromiseAck> granted{};
-        std::map<std::string, Incarnation> incarnations{};
-        Instant majority_at = kNever;
+        std::map<std::string, Incarnation> incarnations{};  // Of those in `granted`.
+        Instant majority_at = kNever;  // When enough had promised. Late ones may follow.
         Instant resend_at = kNever;
     };
     // A view that has this member as root, as another member has told of it. Only the store makes
@@ -295,14 +295,16 @@ private:
         Duration pause{};
         Instant until{};  // After that this member waits for the root's silence.
     };
+    // Why a view is written. kDuty: by its root, which changes it. kCreate: there are no members.
     enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
     enum class ReadFor : std::uint8_t { kJoin, kNews, kCandidacy, kProbe, kSettle };
+    // A view that another member sends in parts.
     struct Assembly {
-        ViewNumber number = 0;  // 0: none.
-        std::vector<std::byte> bytes{};
+        ViewNumber number = 0;           // 0: none.
+        std::vector<std::byte> bytes{};  // Of the parts that have arrived.
         Peer from{};
-        Instant again_at = kNever;
-        Instant since{};  // When the view was first asked for, or its last part came.
+        Instant again_at = kNever;  // When to ask for the next part again.
+        Instant since{};            // When the view was first asked for, or its last part came.
     };
 
     // member.cc
@@ -393,6 +395,9 @@ private:
     std::optional<ViewDifference> news_of(const ViewHandle& base, const CommittedView& next) const;
     std::optional<ViewDifference> news_heard_of(const CommittedView& next) const;
     void on_view_want(const Peer& from, const ViewWant& want);
+    void check_exclusion(ViewNumber number, Instant now);
+    // Whether it believes that it has no seat any more, whoever says so: it gives it up anyway.
+    bool leaves_anyway() const { return standing_ == Standing::kLeaving && !duty_; }
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
     // member_join.cc
@@ -523,7 +528,9 @@ private:
     std::uint32_t good_epochs_ = 0;  // Epochs since the membership was last lost.
     Peer root_hint_;                 // The daemon to ask for admission.
     ViewHandle record_;              // While joining: the view that the store had.
-    Instant read_at_ = Instant{};    // When the store may be read next while joining.
+    // When the store may be read next while joining, or because somebody says that this member was
+    // evicted.
+    Instant read_at_ = Instant{};
     // When to create the first view, if no member has answered by then.
     Instant create_at_ = kNever;
     Instant found_until_{};  // A member has answered, and counts as alive until then.

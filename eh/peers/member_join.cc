@@ -13,12 +13,13 @@ namespace fopd::eh::peers {
 namespace {
 
 constexpr const char* kOtherRules = "other nodes have other rules for epochs";
-// A daemon whose incarnation nobody knows begins below the first number, and none passes the known
-// one by more than the second, which is more often than a daemon asks in vain. The owner of a name
-// believes that it was passed by up to the third: whoever joins under a name, again and again,
-// needs a million views to take it away.
+// A daemon whose incarnation nobody knows begins below this one.
 constexpr Incarnation kUnknownMax = Incarnation{1} << 40;
+// An incarnation is this far above the known one of its name at most: no daemon asks so often in
+// vain.
 constexpr Incarnation kLeapMax = Incarnation{1} << 24;
+// A daemon believes that the known incarnation of its name is this far above its own at most.
+// Whoever joins under the name, with higher and higher numbers, needs a million views to get there.
 constexpr Incarnation kBelievedMax = Incarnation{1} << 44;
 
 // A number above `known`. Daemons that had different numbers before get different ones.
@@ -74,8 +75,8 @@ void Member::begin_join(Instant now) {
     create_at_ = kNever;
     found_until_ = {};
     if (!seated_) root_heard_ = now;
-    // No root begins behind a number that is higher than these: somebody lied. This member would
-    // take part in no epoch of a view that is true.
+    // Somebody has lied about a higher number, and no root puts its epochs behind that. This member
+    // would take none of their lower numbers.
     if (!seated_) newest_ = std::min(newest_, kNewestHeeded);
     if (!is_shared()) root_hint_ = options_->root;
     if (std::exchange(is_persisting_, true)) return;
@@ -85,7 +86,7 @@ void Member::begin_join(Instant now) {
 void Member::on_persisted(Incarnation incarnation, Instant now) {
     is_persisting_ = false;
     if (incarnation <= durable_) {
-        // The roster had a higher one.
+        // A higher one of this name was found meanwhile.
         if (standing_ == Standing::kJoining) begin_join(now);
         return;
     }
@@ -179,10 +180,11 @@ void Member::use_record(const ViewHandle& record, Instant now) {
     send(root_hint_, request_to_join());
 }
 
-// Somebody may have removed or emptied the view while its members run, and a second cluster must
-// not begin beside them. True: not to be told yet, or there is one.
+// Asks the daemons that this one knows whether they are members. Somebody may have removed or
+// emptied the view while they run, and a second cluster must not begin beside them. True: one of
+// them is, or may still say so.
 bool Member::looks_for_members(Instant now) {
-    // The only root makes all views, whatever others say.
+    // A root that alone has the store makes all views, whatever others say.
     if (!is_shared()) return false;
     if (now < found_until_) return true;
     if (options_->others.empty()) return false;

@@ -112,7 +112,9 @@ void Member::on_poll(std::size_t position, const Message& message) {
     PollAck ack;
     if (standing_ == Standing::kLeaving) {
         ack.state = PollState::kLeaving;
-    } else if (message.round == round_ && call_) {
+    } else if (message.round <= round_ && call_) {
+        // Somebody may have lied to this member that the root's round is over. Then the root makes
+        // a new view, in which rounds begin again.
         ack.state = is_reported_ ? PollState::kComplete : PollState::kReady;
     }
     for (std::size_t i = 0; i < children_.size(); ++i) {
@@ -196,16 +198,20 @@ bool Member::may_evict(const Evictions& out, bool root_is_out, Instant now) cons
            keeps_majority(out, root_is_out);
 }
 
-// More than half of the participants, or half of them with the lowest name.
+// More than half of the participants, or half of them with the lowest name. Those in `out` that
+// have joined after the last epoch, and so never contributed, do not count: names can be invented,
+// and must not outnumber the members.
 bool Member::keeps_majority(const Evictions& out, bool root_is_out) const {
     std::size_t all = 0;
     std::size_t kept = 0;
     const std::string* lowest = nullptr;
     bool keeps_lowest = false;
+    const ViewNumber begun = std::max(last_start_.view, view_->view().carry.view);
     for (std::size_t i = 0; i < view_->size(); ++i) {
         const RosterEntry& entry = view_->at(i);
         if (!entry.takes_part || duty_->leavers.contains(entry.name)) continue;
         const bool is_kept = i == 0 ? !root_is_out : !out.contains(entry.name);
+        if (!is_kept && begun != 0 && entry.joined > begun) continue;
         ++all;
         if (is_kept) ++kept;
         if (lowest == nullptr || entry.name < *lowest) {

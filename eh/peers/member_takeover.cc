@@ -41,7 +41,7 @@ void Member::begin_candidacy(const ViewHandle& target, Instant now) {
     on_takeover_time(now);
 }
 
-// Incarnation 0: not known.
+// The root of the view with this number, as far as it is known here. Incarnation 0: not known.
 RosterEntry Member::root_of(ViewNumber number) const {
     for (const ViewHandle& view : {view_, record_}) {
         if (view != nullptr && view->number() == number && !view->empty()) return view->root();
@@ -109,7 +109,7 @@ void Member::on_promise(const Peer& from, const Message& message, const Promise&
     if (!root_is_gone && !is_silent && !has_promised_it) return;
     if (!has_promised_it) {
         note_promise(message.view);
-        // Leaves the sender time before it tries the same.
+        // The sender has time to become root before this member tries the same.
         candidate_not_before_ = after(now, options_->root_silent);
     }
     const bool is_member = standing_ == Standing::kMember && seated_ && takes_part();
@@ -151,8 +151,10 @@ bool Member::is_root_back(Instant now) const {
            now < after(root_heard_, options_->root_silent);
 }
 
-// Those that are late would have to join again. Those that are cut off use their shares for a while
-// after the last epoch; only the root's next process has not waited for its silence before.
+// How long a candidate waits for more promises than it needs: members whose promises are late have
+// to join again. The root's next process waits longer. It has not waited for the root's silence
+// before, as other candidates have, and members that are cut off may still use their shares of
+// limits.
 Duration Member::wait_for_late() const {
     const bool is_own = candidacy_->target->root().name == self_.name;
     return is_own ? 2 * options_->grace : options_->grace;

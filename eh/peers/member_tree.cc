@@ -9,6 +9,14 @@
 
 namespace fopd::eh::peers {
 
+namespace {
+
+// An abort leads this many rounds ahead at most, so that no lie leads to the last number. A member
+// that has missed more is told again.
+constexpr std::uint32_t kRoundsMissedMax = 1 << 16;
+
+}  // namespace
+
 Member::Child* Member::child_at(std::size_t position) {
     const std::size_t index = position - first_child();
     return position < first_child() || index >= children_.size() ? nullptr : &children_[index];
@@ -88,7 +96,8 @@ void Member::on_first(const Peer& from, std::size_t position, const Message& mes
     if (message.round == round_) note_closing(waiting_since(first.waited_us, now), now);
 }
 
-// A start needs all members, so those behind can have missed one start, the last, and aborts.
+// Tells a member that is behind how its round has ended. An epoch starts when all have reported, so
+// it can have missed one start only, the last one; all other rounds were aborted.
 void Member::answer_old_round(const Peer& to, std::uint32_t round) {
     if (last_start_.view == view_number() && last_start_.round == round) {
         send_round(
@@ -204,7 +213,7 @@ void Member::on_start_ack(std::size_t position, const Message& message, const St
 
 void Member::on_abort(const Message& message, const Abort& abort) {
     if (message.round != round_ || abort.next_round <= round_) return;
-    take_abort(abort.next_round);
+    take_abort(round_ + std::min(abort.next_round - round_, kRoundsMissedMax));
 }
 
 // The member stays one, and may call again.

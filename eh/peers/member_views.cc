@@ -11,7 +11,7 @@ namespace fopd::eh::peers {
 
 namespace {
 
-// Of a view's bytes in memory while its parts arrive.
+// The longest view of which parts are kept until all have arrived.
 constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
 
 bool fits_in_message(const ViewDifference& difference) {
@@ -83,7 +83,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     }
     majority_waived_until_ = {};
     take_carry(next->view());
-    // A root told this member of an epoch that no true view has: the next block begins before it.
+    // Somebody has lied about an epoch so high: later ones have lower numbers.
     if (newest_ > std::max(kNewestHeeded, next->view().epoch_high)) newest_ = kNewestHeeded;
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
@@ -258,7 +258,8 @@ void Member::on_view_want(const Peer& from, const ViewWant& want) {
                         .offset = static_cast<std::uint32_t>(offset),
                         .total = static_cast<std::uint32_t>(bytes.size()),
                         .bytes{first, first + static_cast<std::ptrdiff_t>(size)}});
-    // Asked whether it is ready, the member found out that it was in an older view.
+    // The sender may have been polled while it was in an older view, and has not answered: it gets
+    // the poll again, behind the last part of this view.
     const bool is_last = offset + size == bytes.size();
     if (duty_ && duty_->polled_at != kNever && is_last) send(from, Poll{});
 }
@@ -293,7 +294,8 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
     if (number <= over()) return;
     if (!seated_ || difference.base != view_number()) return want_view(from, number, now);
     auto next = apply(view_->view(), difference);
-    if (!next) return drop(from);
+    // Somebody has lied: either the difference is wrong, or the view of this member.
+    if (!next) return want_view(from, number, now);
     hear_view(from, share(*std::move(next)), difference, now);
 }
 
@@ -324,23 +326,31 @@ void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
     hear_view(from, share(*std::move(view)), std::nullopt, now);
 }
 
-// Only the store makes a member root. One that believed a lie would be root of a view that the
-// store does not have: it could not change it, and would go on in it alone.
+// A view that others tell of does not make this member root, nor take its seat away: the store has
+// to show it first. One that believed a lie would be root of a view that the store does not have:
+// it could not change it, and would go on in it alone.
 void Member::hear_view(const Peer& from, const ViewHandle& next, std::optional<ViewDifference> news,
                        Instant now) {
-    // The only root makes all views.
+    // A root that alone has the store makes all views.
     if (!is_shared() && reaches_store()) return;
     const bool is_own = !next->empty() && next->root().name == self_.name &&
                         (next->root().incarnation == sent_incarnation() ||
                          next->root().incarnation == incarnation_);
-    if (!is_own) return adopt(next, std::move(news), now);
+    if (!is_own) {
+        const bool keeps_seat = next->find(self_.name, sent_incarnation()) &&
+                                next->view().rules_hash == options_->rules_hash;
+        const bool is_of_only_root = !is_shared() && from.name == options_->root.name;
+        if (!seated_ || keeps_seat || is_of_only_root || leaves_anyway())
+            return adopt(next, std::move(news), now);
+        return check_exclusion(next->number(), now);
+    }
     if (!reaches_store()) return drop(from);
     note_handover({.number = next->number(), .view = next, .news = std::move(news)}, now);
 }
 
-// Whoever has told it may end now, and tell it no more: the store is read until it has the view, or
-// nobody would be root until the others find out that the root is silent. Also during a candidacy,
-// which was for the view before.
+// Another member says that this one is the root of a newer view. It may end now and not say it
+// again, so the store is read until it has the view: otherwise nobody would be root until the
+// others find out that the root is silent. Also during a candidacy, which was for the view before.
 void Member::note_handover(Handover heard, Instant now) {
     // A root that another member calls the root of a newer view is told so again.
     if (duty_) {
@@ -389,13 +399,23 @@ std::optional<ViewDifference> Member::news_heard_of(const CommittedView& next) c
     return handover_->news;
 }
 
+// Somebody says that a newer view has no seat for this member, which may be a lie. The store shows
+// whether there is such a view, or the only root does. If that fails, it is tried again when
+// somebody says so again: each member of the newer view does, to whom this one sends a message.
+void Member::check_exclusion(ViewNumber number, Instant now) {
+    if (!is_shared()) return send(options_->root, ViewWant{.number = number});
+    if (phase_ != Phase::kNone || now < read_at_ || !ask_store(ReadFor::kNews)) return;
+    read_at_ = after(now, options_->grace);
+}
+
 void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
     if (nack.is_promised) {
         // A member has given this view up, and waits for the next one.
         if (duty_ && nack.number == view_number()) duty_->wants_bump = true;
         return;
     }
-    // The only root makes all views: this one is of before its file was lost, or a lie.
+    // A root that alone has the store makes all views. This one is of before its file was lost, or
+    // a lie.
     if (!is_shared() && reaches_store()) return;
     if (!seated_ && standing_ == Standing::kLeaving && nack.is_excluded && nack.root == from.name) {
         // The root has taken the request to join back.
@@ -413,6 +433,7 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
     if (!seated_) return;
     if (is_successor && is_shared()) return note_handover({.number = nack.number}, now);
     if (!nack.is_excluded) return want_view(from, nack.number, now);
+    if (!leaves_anyway()) return check_exclusion(nack.number, now);
     tell_gone(nack.root);
     lose_seat(now);
 }

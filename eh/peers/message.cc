@@ -64,6 +64,7 @@ void body_fields(Wire& wire, B& body) {
         wire.number(body.age_us);
     } else if constexpr (std::is_same_v<Kind, ViewNews>) {
         wire.number(body.difference.base);
+        wire.number(body.difference.roster_hash);
         wire.list(body.difference.first, kRosterMax, number);
         wire.list(body.difference.removed, kRosterMax, number);
         wire.list(body.difference.added, kRosterMax,

@@ -3,6 +3,7 @@
 // answers get lost, come late or make no sense. Time passes only while a request hangs.
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "core/random.h"
@@ -130,6 +131,24 @@ TEST_CASE("eh etcd: what etcd would not answer is refused", "[eh]") {
     // Goes into the log.
     CHECK(parse_refusal(R"({"message":"a\nb"})").message == "a\\nb");
     CHECK(parse_refusal(R"({"message":")" + std::string(9000, 'a') + "\"}").message.size() == 200);
+}
+
+TEST_CASE("eh etcd: an answer takes time by its length only", "[eh]") {
+    const auto answer_of = [](std::string_view value) {
+        std::string text = R"({"header":{"revision":"3"},"kvs":[)";
+        for (int i = 0; i < 50'000; ++i) text += std::string(value) + ",";
+        return text + std::string(value) + "]}";
+    };
+    const auto time_of = [](const std::string& text) {
+        auto best = std::chrono::steady_clock::duration::max();
+        for (int i = 0; i < 3; ++i) {
+            const auto start = std::chrono::steady_clock::now();
+            CHECK_FALSE(parse_read(text));
+            best = std::min(best, std::chrono::steady_clock::now() - start);
+        }
+        return best;
+    };
+    CHECK(time_of(answer_of("{}")) < 50 * time_of(answer_of(R"("")")));
 }
 
 TEST_CASE("eh etcd: options that cannot work are named", "[eh]") {

@@ -21,19 +21,6 @@ namespace {
 
 const Peer kNewcomer{.name = "d", .address = "d"};
 
-MemberOptions with_static_root() {
-    MemberOptions options;
-    options.root = kRoot;
-    return options;
-}
-
-// A short view in one message.
-ViewPart whole(const View& view) {
-    const std::vector<std::byte> bytes = encode_view(view);
-    return {
-        .number = view.number, .total = static_cast<std::uint32_t>(bytes.size()), .bytes = bytes};
-}
-
 // Whether a root whose view is this one takes such a request to join up.
 bool heeds(View view, const Peer& from, Incarnation incarnation, EpochNumber newest) {
     const MemberOptions options;
@@ -223,9 +210,8 @@ TEST_CASE("eh member: the last of all numbers keeps nobody out of later epochs",
     REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
     member.on_message(kRoot, as_member(1, 5, Start{.epoch = kEpochMax, .count = 3}), kNow);
     REQUIRE(member.newest_epoch() == kEpochMax);
-    const Nack evicted{
-        .number = 2, .is_excluded = true, .root = kRoot.name, .root_address = kRoot.address};
-    member.on_message(kRoot, {.view = 2, .round = 5, .incarnation = 5, .body = evicted}, kNow);
+    member.on_message(kRoot, of_exclusion(2), kNow);
+    member.on_view_read(committed(view_without_other(2)), kNow);
     REQUIRE_FALSE(member.is_seated());
 
     REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
@@ -233,14 +219,14 @@ TEST_CASE("eh member: the last of all numbers keeps nobody out of later epochs",
     const Seen asked(member);
     REQUIRE(asked.sent<Join>(kRoot.name) != nullptr);
     CHECK(std::get<Join>(asked.sent<Join>(kRoot.name)->message.body).newest == kHeeded);
-    View next = view_of_three(2);
+    View next = view_of_three(3);
     next.roster[1].incarnation = 6;
-    next.roster[1].joined = 2;
+    next.roster[1].joined = 3;
     next.epoch_low = kHeeded + 1;
     next.epoch_high = kHeeded + options.block;
-    member.on_message(kRoot, as_member(2, 5, whole(next)), kNow);
+    member.on_message(kRoot, as_member(3, 5, whole(next)), kNow);
     REQUIRE(member.is_seated());
-    member.on_message(kRoot, as_member(2, 5, Start{.epoch = kHeeded + 1, .count = 3}), kNow);
+    member.on_message(kRoot, as_member(3, 5, Start{.epoch = kHeeded + 1, .count = 3}), kNow);
     CHECK(member.newest_epoch() == kHeeded + 1);
     CHECK_FALSE(member.is_pending());
 }
@@ -419,9 +405,11 @@ TEST_CASE("eh member: a view with numbers that no daemon gets near is none", "[e
 TEST_CASE("eh member: a member asks the configured root, whatever others call the root", "[eh]") {
     const MemberOptions options = with_static_root();
     Member member = seated(options, kOther, view_of_three(1));
-    member.on_message({.name = "x", .address = "x"},
-                      {.view = 9, .round = 5, .body = Nack{.number = 9, .is_excluded = true}},
-                      kNow);
+    Message lie = of_exclusion(9);
+    std::get<Nack>(lie.body).root = "x";
+    member.on_message({.name = "x", .address = "x"}, lie, kNow);
+    REQUIRE(Seen(member).sent<ViewWant>(kRoot.name) != nullptr);
+    member.on_message(kRoot, as_member(2, 5, whole(view_without_other(2))), kNow);
     REQUIRE_FALSE(member.is_seated());
     REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
     member.on_persisted(6, kNow);
@@ -445,16 +433,12 @@ TEST_CASE("eh member: a seat that was given up is not taken again by an older vi
     const MemberOptions options;
     Member root = seated(options, kRoot, view_of_three(1));
     // It learns of a view without it, then gets the one before that.
-    root.on_message(kOther, {.view = 3, .round = 5, .body = Nack{.number = 3, .is_excluded = true}},
-                    kNow);
+    root.on_message(kOther, of_exclusion(3), kNow);
+    View next = view_of_three(3);
+    next.roster.erase(next.roster.begin());
+    root.on_view_read(committed(next), kNow);
     REQUIRE_FALSE(root.is_seated());
-    const std::vector<std::byte> bytes = encode_view(view_of_three(2));
-    root.on_message(kOther,
-                    as_member(2, 5,
-                              ViewPart{.number = 2,
-                                       .total = static_cast<std::uint32_t>(bytes.size()),
-                                       .bytes = bytes}),
-                    kNow + 1ms);
+    root.on_message(kOther, as_member(2, 5, whole(view_of_three(2))), kNow + 1ms);
     CHECK_FALSE(root.is_seated());
     CHECK_FALSE(root.is_root());
 }

@@ -25,6 +25,13 @@ inline View view_of_three(ViewNumber number) {
     return view;
 }
 
+// Of the members a and c: b was evicted.
+inline View view_without_other(ViewNumber number) {
+    View view = view_of_three(number);
+    view.roster.erase(view.roster.begin() + 1);
+    return view;
+}
+
 inline ViewHandle committed(View view) {
     return std::make_shared<const CommittedView>(std::move(view));
 }
@@ -79,6 +86,27 @@ inline Member joining(const MemberOptions& options, const Peer& self) {
     REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
     member.on_persisted(6, kNow);
     return member;
+}
+
+inline MemberOptions with_static_root() {
+    MemberOptions options;
+    options.root = kRoot;
+    return options;
+}
+
+// A short view in one message.
+inline ViewPart whole(const View& view) {
+    const std::vector<std::byte> bytes = encode_view(view);
+    return {
+        .number = view.number, .total = static_cast<std::uint32_t>(bytes.size()), .bytes = bytes};
+}
+
+// That the member with the incarnation 5 is not in that view.
+inline Message of_exclusion(ViewNumber number) {
+    return {.view = number,
+            .round = 5,
+            .incarnation = 5,
+            .body = Nack{.number = number, .is_excluded = true, .root = kRoot.name}};
 }
 
 }  // namespace fopd::eh::peers::testing

@@ -434,6 +434,7 @@ TEST_CASE("eh member: one that is in no view says so to who wants to join", "[eh
                            .incarnation = 5,
                            .body = Nack{.number = 2, .is_excluded = true, .root = kRoot.name}},
                           kNow);
+        member.on_view_read(committed(view_without_other(2)), kNow);
         REQUIRE_FALSE(member.is_seated());
     }
     (void)member.take_effects();

@@ -127,6 +127,34 @@ TEST_CASE("eh message: the worked example of a request to join", "[eh]") {
         CHECK(std::to_integer<std::uint8_t>(bytes[i]) == expected[i]);
 }
 
+TEST_CASE("eh message: the worked example of a new view", "[eh]") {
+    // docs/formats/epoch.md
+    View next{.number = 4, .epoch_low = 1, .epoch_high = 0xFFFF, .rules_hash = 0xAB};
+    next.roster = {{.name = "a", .incarnation = 6, .address = "a:1", .joined = 1}};
+    next.writer = {.name = "a", .incarnation = 6, .attempt = 2};
+    next.gone = {{.name = "b", .incarnation = 5}};
+    View base = next;
+    base.number = 3;
+    base.roster.push_back({.name = "b", .incarnation = 5, .address = "b:1", .joined = 1});
+    const Message message{.view = 4,
+                          .round = 1,
+                          .incarnation = 6,
+                          .body = ViewNews{.difference = *difference(base, next)}};
+    const std::vector<std::uint8_t> expected{
+        1,    0x0B, 0, 0, 1,    0,    0, 0, 4, 0, 0, 0, 0, 0,    0,    0,    6,    0,    0,
+        0,    0,    0, 0, 0,    3,    0, 0, 0, 0, 0, 0, 0, 0x57, 0xBF, 0x85, 0xEC, 0x34, 0x2C,
+        0x84, 0x6D, 0, 0, 0,    0,    1, 0, 0, 0, 1, 0, 0, 0,    0,    0,    0,    0,    4,
+        0,    0,    0, 0, 0,    0,    0, 1, 0, 0, 0, 0, 0, 0,    0,    0xFF, 0xFF, 0,    0,
+        0,    0,    0, 0, 0xAB, 0,    0, 0, 0, 0, 0, 0, 1, 0x61, 6,    0,    0,    0,    0,
+        0,    0,    0, 2, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0,    0,    0,    0,    0,    0,
+        0,    0,    0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0,    0,    0,    0,    0,    0,
+        1,    0,    0, 0, 1,    0x62, 5, 0, 0, 0, 0, 0, 0, 0};
+    const auto bytes = encode(message);
+    REQUIRE(bytes.size() == expected.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        CHECK(std::to_integer<std::uint8_t>(bytes[i]) == expected[i]);
+}
+
 TEST_CASE("eh message: the worked example of the documents", "[eh]") {
     // docs/formats/epoch.md
     const Message message{.view = 3,
@@ -184,6 +212,9 @@ TEST_CASE("eh view: a difference leads from one view to the next", "[eh]") {
     CHECK(made->added.size() == 1);
     CHECK(made->first.size() == 2);
     CHECK_FALSE(apply(some_view(2, 20), *made));
+    View wrong = base;
+    wrong.roster[3].address = "somewhere else";
+    CHECK_FALSE(apply(wrong, *made));
     ViewDifference twice = *made;
     twice.removed.push_back(twice.first[0]);
     CHECK_FALSE(apply(base, twice));
