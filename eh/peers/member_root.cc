@@ -325,6 +325,8 @@ View Member::next_view(Instant now) const {
         if (now < joiner.not_before || first.size() + 1 >= kRosterMax) continue;
         const auto known = view_->find(name);
         if (known && view_->at(*known).incarnation >= joiner.incarnation) continue;
+        // Each newcomer that is silent would make those that wait now wait longer.
+        if (!joiner.replaces && !may_admit()) continue;
         first.push_back({.name = name,
                          .incarnation = joiner.incarnation,
                          .address = joiner.address,

@@ -156,4 +156,44 @@ TEST_CASE("eh member: invented names that outnumber the members are evicted", "[
     CHECK(seen.find<SwapStore>()->next->size() == 3);
 }
 
+TEST_CASE("eh member: names that are invented again and again stop no epoch", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    Instant now = kNow;
+    const auto join = [&](const std::string& name) {
+        root.on_message({.name = name, .address = name}, as_member(0, 6, Join{.address = name}),
+                        now);
+    };
+    const auto from_members = [&](ViewNumber view, const Body& body) {
+        for (const Peer& peer : {kOther, kThird})
+            root.on_message(peer, as_member(view, 5, body), now);
+    };
+    const auto commit = [&] {
+        REQUIRE(Seen(root).find<ReadStore>() != nullptr);
+        root.on_view_read(root.view(), now);
+        REQUIRE(Seen(root).find<SwapStore>() != nullptr);
+        root.on_view_swapped(Swapped::kYes, now);
+        return root.view()->size();
+    };
+    REQUIRE(root.next_epoch(kFirstEpoch, {}, now));
+    from_members(1, Ready{.count = 1});
+    REQUIRE(root.newest_epoch() == 1);
+    from_members(1, StartAck{});
+
+    REQUIRE(root.next_epoch(1, {}, now));
+    join("p");
+    now += options.join_batch;
+    root.on_time(now);
+    CHECK(commit() == 4);
+    from_members(2, Ready{.count = 1});
+    join("q");
+    now = kNow + options.rules.timeout;
+    root.on_time(now);
+    now += options.grace;
+    root.on_time(now);
+    CHECK(commit() == 3);
+    from_members(3, Ready{.count = 1});
+    CHECK(root.newest_epoch() == 2);
+}
+
 }  // namespace member_seat_test
