@@ -4,6 +4,8 @@
 //
 // And in real time: planning the order of 2000 files, a request's way through grouped_read while
 // 100 000 wait, and reads of a disk while 10 000 wait for cartridges.
+//
+// The file is long because it has a function for each experiment, and all use the same drives.
 
 #include <algorithm>
 #include <array>

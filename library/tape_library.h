@@ -330,6 +330,8 @@ private:
     Task<bool> wait_for_room(Recall* recall);
     void say_recalls_wait(const Recall& recall, const Error& why);
     Task<void> fail(Recall* recall, std::string reason, const Error* error = nullptr);
+
+    // -- tape_recall_lists.cc --
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
         Recall* recall = nullptr;

@@ -161,6 +161,41 @@ TEST_CASE("library sessions: a node that stops leaves an index on what it has wr
     REQUIRE(found.entries.size() == book.size());
 }
 
+TEST_CASE("library sessions: a stop in a batch keeps what is complete, with an index, in its drive",
+          "[library]") {
+    std::size_t partly = 0;
+    for (int steps = 0; steps < 600; steps += 15) {
+        CAPTURE(steps);
+        TapeStageOptions options;
+        options.drives = 1;
+        options.pool.migrate_age = 1s;
+        TapeStage stage(options);
+        const auto book = put_some(stage, 12, 200'000);
+        const auto is_writing = [&] {
+            const std::vector<DriveRow> drives = stage.library().drives();
+            return !drives.empty() && drives.front().activity == "writing";
+        };
+        for (int i = 0; i < 100'000 && !is_writing(); ++i) stage.world.step();
+        REQUIRE(is_writing());
+        const std::string barcode = stage.library().drives().front().barcode;
+        for (int i = 0; i < steps; ++i) stage.world.step();
+        stage.options.pool.migrate_age = 24h;
+        stage.restart();
+        wait_for_drives(stage);
+
+        CHECK(stage.library().drives().front().barcode == barcode);
+        std::size_t recorded = 0;
+        for (const auto& [fid, bytes] : book) recorded += stage.copies_of(fid).size();
+        if (recorded > 0 && recorded < book.size()) ++partly;
+        const std::vector<Cartridge> used = used_media(stage);
+        REQUIRE(are_indexed(used));
+        const FoundOnTape found = read_media(stage);
+        CHECK(is_by_index(stage, found));
+        CHECK(found.entries.size() == recorded);
+    }
+    CHECK(partly > 0);
+}
+
 TEST_CASE("library sessions: an index that cannot be written is said once, and written later",
           "[library]") {
     TapeStage stage;
