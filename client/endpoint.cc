@@ -51,7 +51,7 @@ std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text) {
     }
     if (text.key_file.empty()) return made;
     const auto key = read_key_file(text.key_file);
-    if (!key) return unusable(key.error());
+    if (!key) return unusable("key file " + key.error());
     made.credentials.kind = fop::AuthKind::kPrincipal;
     made.credentials.key = *key;
     return made;

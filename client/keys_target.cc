@@ -10,6 +10,7 @@
 
 #include "client/complaints.h"
 #include "client/exit_code.h"
+#include "client/table.h"
 #include "config/file.h"
 #include "config/node.h"
 #include "config/problem.h"
@@ -97,6 +98,7 @@ std::expected<KeysTarget, int> find_target_without_daemon(const Call& call,
     return KeysTarget{.path = !asked.empty() ? asked
                               : used.empty() ? kPrincipalsDefault
                                              : used,
+                      .is_configured = !used.empty(),
                       .reader = reader_for(*config)};
 }
 
@@ -130,7 +132,7 @@ std::expected<KeysTarget, int> find_keys_target(const Call& call) {
         return std::unexpected(complain_about(call,
                                               "fopd uses " + shown(path) +
                                                   " as its file of principals; name it with "
-                                                  "--principals, if root is to change it",
+                                                  "--principals: root only changes what it names",
                                               kExitRefused));
     }
     if (is_same_file(asked, target.path)) return target;

@@ -17,8 +17,9 @@ inline constexpr const char* kDaemonUser = "fopd";
 // The file of principals that a verb changes, and the user that must be able to read it.
 struct KeysTarget {
     std::string path;
-    bool is_in_use = false;    // A daemon that runs reads it.
-    bool open_to_all = false;  // The daemon accepts clients without a key.
+    bool is_in_use = false;      // A daemon that runs reads it.
+    bool is_configured = false;  // A daemon that does not run has it in its configuration.
+    bool open_to_all = false;    // The daemon accepts clients without a key.
     std::optional<ReplacedFile::Reader> reader = {};
 };
 

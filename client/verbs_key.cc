@@ -80,10 +80,10 @@ std::string date_of(std::int64_t unix_seconds) {
 struct Opened {
     ReplacedFile file;
     PrincipalsFile principals;
-    bool open_to_all = false;
+    KeysTarget target;
 };
 std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missing missing) {
-    const auto target = find_keys_target(call);
+    auto target = find_keys_target(call);
     if (!target) return std::unexpected(target.error());
     const std::string& path = target->path;
     auto file = ReplacedFile::open(path, missing);
@@ -94,8 +94,8 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     if (!target->reader && !file->existed() && ::geteuid() == 0) {
         remark(call, "only root and the group of its directory can read " + core::printable(path) +
                          ": there is no user " + kDaemonUser +
-                         ", and no data directory from which to learn who runs fopd; name fopd's "
-                         "configuration with --config");
+                         ", and no data directory whose owner is taken instead; make the data "
+                         "directory first, or name fopd's configuration with --config");
     }
     auto principals = PrincipalsFile::parse(file->text());
     if (!principals) {
@@ -108,7 +108,7 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     }
     return Opened{.file = std::move(*file),
                   .principals = std::move(*principals),
-                  .open_to_all = target->open_to_all};
+                  .target = std::move(*target)};
 }
 
 // Replaces the file and has the daemon read it, and nothing else. If the daemon refuses it,
@@ -121,10 +121,12 @@ int take_effect(const Call& call, const Opened& opened, const std::string& revok
     const auto answer =
         call.client.post("/v1/keys/reload" + (revoked.empty() ? "" : "?token=" + revoked));
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
-        remark(call,
-               "no fopd is running here; the change takes effect when fopd starts, if "
-               "auth.principals in its configuration names " +
-                   core::printable(opened.file.path()));
+        std::string words = "no fopd is running here; the change takes effect when fopd starts";
+        if (!opened.target.is_configured) {
+            words += ", if auth.principals in its configuration names " +
+                     core::printable(opened.file.path());
+        }
+        remark(call, words);
         return kExitDone;
     }
     if (!answer) {
@@ -132,7 +134,7 @@ int take_effect(const Call& call, const Opened& opened, const std::string& revok
         return checked(call, answer).error();
     }
     if (answer->status == 200) {
-        if (opened.open_to_all) {
+        if (opened.target.open_to_all) {
             remark(call,
                    "fopd admits every client, with or without a key, as long as auth.mode is none");
         }
@@ -264,7 +266,10 @@ int run_key_create(const Call& call) {
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
     if (opened->principals.find(asked.name) != nullptr) {
-        return complain_about(call, core::printable(asked.name) + " exists already", kExitRefused);
+        return complain_about(
+            call,
+            core::printable(asked.name) + " exists already; man fopctl says how to change a key",
+            kExitRefused);
     }
     const fop::Key key = new_key();
     PrincipalsFile::Principal principal{.name = asked.name,
