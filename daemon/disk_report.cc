@@ -117,11 +117,13 @@ void collect_disk(core::MetricSink& sink, const NodeDisk& disk) {
                    "Replies to changes that the device remembers for clients that ask again.",
                    labels, static_cast<double>(figures.recorded_replies.get()));
         sink.gauge("fopd_recorded_replies_max",
-                   "The most that it remembers; a principal may have as many as are left.", labels,
-                   static_cast<double>(figures.recorded_replies_max.get()));
-        sink.counter("fopd_recorded_replies_refused",
-                     "Changes that were refused because their principal had its share.", labels,
-                     static_cast<double>(figures.refused_replies.get()));
+                   "The most replies that it remembers; a principal may have as many as are left.",
+                   labels, static_cast<double>(figures.recorded_replies_max.get()));
+        sink.counter(
+            "fopd_recorded_replies_refused",
+            "Changes that were refused because the device remembered as many replies for their "
+            "principal as its share allows.",
+            labels, static_cast<double>(figures.refused_replies.get()));
     }
     if (health == nullptr) return;
     sink.counter("fopd_checksum_errors", "Blocks whose content does not match their checksum.",

@@ -16,9 +16,9 @@ Task<Result<void>> NodeBackup::write(StoreBackup* backup) {
     }
     const auto turn = co_await parts_.turn.begin();
     if (!turn) {
-        co_return std::unexpected(
-            Error{.code = Errc::kBusy,
-                  .context = "another change of the disks is in progress, or the node drains"});
+        co_return std::unexpected(Error{
+            .code = Errc::kBusy,
+            .context = "another change of the disks is in progress, or the node is draining"});
     }
     running_ = backup;
     const auto done = co_await write_all(backup);

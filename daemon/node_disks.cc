@@ -365,7 +365,7 @@ void NodeDisks::give_slots() {
     const auto written = slot_file_.write(slots_);
     if (written) return;
     for (NodeDisk* const disk : fresh) {
-        disk->give_up("its slot cannot be noted: " + describe(written.error()));
+        disk->give_up("its slot cannot be recorded: " + describe(written.error()));
     }
     slots_ = before;
 }

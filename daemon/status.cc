@@ -299,13 +299,14 @@ void collect_sessions(core::MetricSink& sink, std::string_view index,
         const std::array lack_labels{core::Label{"locality", index},
                                      core::Label{"memory", lack.memory}};
         sink.counter("fopd_requests_put_off",
-                     "Requests answered \"try again\" because their principal has its share of "
-                     "a locality's memory.",
+                     "Requests answered \"try again\" because their principal has used up "
+                     "its share of a locality's memory.",
                      lack_labels, static_cast<double>((server.*lack.counter).get()));
     }
-    sink.counter("fopd_sessions_out_of_memory",
-                 "Sessions ended because their principal has its share of a locality's memory.",
-                 labels, static_cast<double>(server.ended.get()));
+    sink.counter(
+        "fopd_sessions_out_of_memory",
+        "Sessions ended because their principal has used up its share of a locality's memory.",
+        labels, static_cast<double>(server.ended.get()));
 }
 
 void collect_foms(core::MetricSink& sink, std::string_view index,

@@ -119,7 +119,7 @@ Task<Result<store::TapeWriter*>> DriveUnit::writer() {
     if (may_be_copy_) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid,
-                  .context = "the cartridge has the serial number of another one"});
+                  .context = "the cartridge has the serial number of another cartridge"});
     }
     reader_.reset();
     if (writer_ && !writer_->failed()) co_return &*writer_;

@@ -151,7 +151,7 @@ Task<Result<void>> TapeLibrary::RescueJob::found(store::TapeEntry entry) {
     ++rescue_.work.copies;
     rescue_.work.bytes += member.size_bytes;
     if (!drive_->takes_file(entry.file)) {
-        co_await library_.not_rescued(&rescue_, &found, "the id of its tape file is another one");
+        co_await library_.not_rescued(&rescue_, &found, "its tape file has the id of another file");
         co_return Result<void>{};
     }
     const bool is_valid = store::is_copy_valid(found.copy) && !member.fid.is_moved() &&
@@ -500,8 +500,9 @@ Task<Result<TapeLibrary::RescueHome>> TapeLibrary::find_home(objects::PoolId poo
         own != homes->end() ? *own : (*homes)[core::mix(made.high, made.low) % homes->size()];
     const auto fid = made.moved_to(chosen.slot);
     if (!fid) {
-        co_return std::unexpected(Error{.code = Errc::kInvalid,
-                                        .context = "no other disk can have an object of its slot"});
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid,
+                  .context = "an object of slot 65535 cannot be moved to another slot"});
     }
     co_return RescueHome{.locality = chosen.locality, .fid = *fid};
 }

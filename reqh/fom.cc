@@ -263,7 +263,7 @@ core::WaitOptions Fom::wait_for_buffer() const {
 Error Fom::why_no_buffer(const Error& error) const {
     const bool own_deadline = fop_->deadline() <= services_.reactor.now();
     if (error.code != Errc::kTimedOut || own_deadline) return error;
-    return {.code = Errc::kBusy, .context = "no buffer was free for too long"};
+    return {.code = Errc::kBusy, .context = "it waited too long for a free buffer"};
 }
 
 bool Fom::needs_buffer() const {

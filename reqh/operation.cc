@@ -98,7 +98,7 @@ Granted<objects::PoolId> Operation::check_takes_new() const {
         return refused(fop::Status::kWrongPool, "the slot is in another pool");
     }
     if (home().is_leaving()) {
-        return refused(fop::Status::kReadOnly, "its disk is being taken out");
+        return refused(fop::Status::kReadOnly, "its disk is being removed");
     }
     const auto serving = check_serving();
     if (!serving) return refused(serving.error());

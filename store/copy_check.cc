@@ -73,8 +73,8 @@ Result<void> CopyCheck::judge_position(const PositionOwner& owner,
     const auto copy = volume_.map().copies().find(owner.key);
     if (!copy) return std::unexpected(copy.error());
     if (copy->has_value() && (*copy)->position == owner.position) return {};
-    findings.push_back(
-        {.reason = "a position of a cartridge without its copy", .object = owner.key.fid});
+    findings.push_back({.reason = "an entry for a position on tape without a copy of an object",
+                        .object = owner.key.fid});
     return {};
 }
 
@@ -82,7 +82,7 @@ Result<void> CopyCheck::judge_recall(Fid fid, std::vector<CheckFinding>& finding
     const auto object = volume_.map().find(fid);
     if (!object) return std::unexpected(object.error());
     if (!object->has_value())
-        findings.push_back({.reason = "a recall of no object", .object = fid});
+        findings.push_back({.reason = "a recall of an object that does not exist", .object = fid});
     return {};
 }
 

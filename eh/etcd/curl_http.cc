@@ -170,7 +170,7 @@ std::expected<HttpAnswer, HttpFailure> CurlHttp::post(const HttpRequest& request
     set(CURLOPT_WRITEDATA, &incoming);
     set(CURLOPT_ERRORBUFFER, text.data());
     if (!prepare(set, request, headers))
-        return std::unexpected(HttpFailure{.reason = "libcurl does not take the request"});
+        return std::unexpected(HttpFailure{.reason = "libcurl refuses the request"});
 
     const CURLcode result = run(easy.get());
     if (result == CURLE_OK) {
@@ -185,7 +185,7 @@ std::expected<HttpAnswer, HttpFailure> CurlHttp::post(const HttpRequest& request
         failure.code = Errc::kCancelled;
         failure.reason = "given up";
     } else if (incoming.is_too_long) {
-        failure.reason = "an answer that is longer than any of etcd";
+        failure.reason = "the answer is longer than any that etcd gives";
     } else if (result == CURLE_OPERATION_TIMEDOUT) {
         failure.code = Errc::kTimedOut;
         failure.reason = sent > 0 ? "no answer in time" : "no connection in time";

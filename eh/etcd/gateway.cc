@@ -136,15 +136,18 @@ Result<SwapAnswer> parse_swap(std::string_view text) {
     SwapAnswer swap{.revision = *revision};
     const Json* const succeeded = field(answer, "succeeded");
     if (succeeded != nullptr && !succeeded->is_boolean())
-        return std::unexpected(no_answer("etcd: a transaction without an outcome"));
+        return std::unexpected(
+            no_answer("etcd: the answer does not say whether the transaction succeeded"));
     swap.is_put = succeeded != nullptr && succeeded->get<bool>();
     if (swap.is_put) return swap;
     const Json* const responses = field(answer, "responses");
     if (responses == nullptr || !responses->is_array() || responses->size() != 1)
-        return std::unexpected(no_answer("etcd: a transaction without an outcome"));
+        return std::unexpected(
+            no_answer("etcd: the answer does not say whether the transaction succeeded"));
     const Json* const range = field(responses->front(), "response_range");
     if (range == nullptr)
-        return std::unexpected(no_answer("etcd: a transaction without an outcome"));
+        return std::unexpected(
+            no_answer("etcd: the answer does not say whether the transaction succeeded"));
     auto found = key_value_in(*range);
     if (!found) return std::unexpected(found.error());
     swap.found = *std::move(found);

@@ -71,7 +71,7 @@ ClientRecords::TakenSession ClientRecords::take_session(const fop::Identity& ide
 std::string_view ClientRecords::refusal_of_session(const PrincipalShare& share, Instant now) const {
     if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
         return sessions_ < limits_.sessions_max
-                   ? "the principal has reached its share of the sessions"
+                   ? "the principal has as many sessions as its share allows"
                    : "too many sessions";
     }
     const bool is_at_pace =

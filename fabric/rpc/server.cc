@@ -1,6 +1,7 @@
 #include "fabric/rpc/server.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "fabric/rpc/server_incoming.h"
 #include "fabric/rpc/server_peer.h"
@@ -11,6 +12,8 @@ namespace {
 
 // How many finished fops keep a large buffer for reuse.
 constexpr std::size_t kLargeKept = 64;
+
+constexpr std::string_view kDraining = "the node is draining and takes no new requests";
 
 }  // namespace
 
@@ -42,7 +45,7 @@ Result<void> Server::use_memory(std::span<std::byte> memory) {
 void Server::accept(std::unique_ptr<ConnectionRequest> request) {
     const auto hello = fop::decode_connect_hello(request->hello());
     if (!hello) return refuse(std::move(request), hello.error().context);
-    if (draining_) return request->refuse("the node drains");
+    if (draining_) return request->refuse(kDraining);
     const std::string from = HandshakePlaces::host_of(request->peer());
     const Instant now = host_.reactor().now();
     HandshakePlaces::Host* host = places_.take(from, now);
@@ -83,7 +86,7 @@ void Server::drain() {
 }
 
 void Server::say_bye(Session& session) const {
-    if (session.identity().kind != fop::AuthKind::kPeer) session.say_bye("the node drains");
+    if (session.identity().kind != fop::AuthKind::kPeer) session.say_bye(kDraining);
 }
 
 std::size_t Server::end_outdated() {

@@ -7,7 +7,7 @@
 namespace fopd::fabric {
 
 constexpr Server::Peer::Lack Server::Peer::kLacksRequests{
-    .words = "the principal has its share of the memory for requests",
+    .words = "the principal's share of the memory for requests is used up",
     .count = &ServerStatistics::lacked_requests};
 constexpr Server::Peer::Lack Server::Peer::kLacksWaiting{
     .words = "too many bytes wait for their turn", .count = &ServerStatistics::lacked_waiting};
@@ -168,15 +168,15 @@ void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
 }
 
 void Server::Peer::on_bye(Session& session_now, std::string_view) {
-    session_now.end(Errc::kClosed, "the client is leaving");
+    session_now.end(Errc::kClosed, "the client has closed its session");
 }
 
 void Server::Peer::on_turn_end(Session& session_now) {
     if (has_lost_reply_) {
         server_.statistics_.ended.add(1);
         return session_now.end(Errc::kNoSpace,
-                               "it takes no replies, and its principal has its share of the "
-                               "memory for replies");
+                               "the client does not receive its replies, and its "
+                               "principal's share of the memory for replies is used up");
     }
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();

@@ -122,7 +122,8 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
         emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",
              {{"session", std::string_view(format_session_id(handle_))},
               {"names_peer", std::string_view(peer_)},
-              {"reason", std::string_view(sealed ? "repeated" : "not sealed with its key")}});
+              {"reason",
+               std::string_view(sealed ? "repeated" : "not sealed with the session's key")}});
         return;
     }
     if (prefix.sequence > next_in_) {

@@ -139,7 +139,7 @@ TEST_CASE("eh http: an answer that is too long is not read to its end", "[eh][re
         make_http(100'000)->post({.url = server.url(), .body = "{}", .time = kLong});
     REQUIRE_FALSE(answer);
     CHECK(answer.error().may_have_arrived);
-    CHECK(answer.error().reason == "an answer that is longer than any of etcd");
+    CHECK(answer.error().reason == "the answer is longer than any that etcd gives");
 }
 
 TEST_CASE("eh http: a connection that is lost tells whether the request was sent", "[eh][real]") {

@@ -101,7 +101,7 @@ TEST_CASE("fabric clients: one principal has four fifths of the sessions, and th
     }
 
     REQUIRE(taken.size() == 80);
-    REQUIRE(last.refusal == "the principal has reached its share of the sessions");
+    REQUIRE(last.refusal == "the principal has as many sessions as its share allows");
     for (int i = 0; i < 16; ++i)
         REQUIRE(records.take_session(identity_of("bob"), at(0)).share != nullptr);
     REQUIRE(records.take_session(identity_of("bob"), at(0)).share == nullptr);

@@ -428,7 +428,7 @@ TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered
     REQUIRE(stage.server->foms.arrived == 1);
     REQUIRE(later.done);
     REQUIRE(later.answer->status == fop::Status::kTryAgain);
-    REQUIRE(later.answer->words == "the node drains");
+    REQUIRE(later.answer->words == "the node is draining and takes no new requests");
     stage.answer_held();
     stage.world.run_for(10ms);
     REQUIRE(held.text == "held");

@@ -124,7 +124,7 @@ TEST_CASE("hostile client: one principal does not have all sessions", "[hostile]
         REQUIRE(opened.size() < 40);
     }
 
-    REQUIRE(words == "the principal has reached its share of the sessions");
+    REQUIRE(words == "the principal has as many sessions as its share allows");
     for (int i = 0; i < 5; ++i) stage.open_peer(HostileStage::poor_key());
     // And again when it has given one back.
     opened.back()->end().close();

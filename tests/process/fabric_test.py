@@ -216,7 +216,7 @@ class LoadTest(FabricTestCase):
         load.kill()
         wait_until(lambda: not json.loads(self.ctl("sessions", "--json").stdout)["sessions"], "its end")
         reasons = [each["reason"] for each in self.daemon.wait_event("fopd.fabric.session_ended", 2)]
-        self.assertEqual(reasons[0], "the client is leaving")
+        self.assertEqual(reasons[0], "the client has closed its session")
         self.assertEqual(set(reasons[1:]), {"lost: the client disconnected without ending its session, or the network failed"})
         lost = self.daemon.metrics()['fopd_sessions_lost_total{locality="0"}']
         self.assertEqual(lost, len(reasons) - 1, self.daemon.log())

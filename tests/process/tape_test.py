@@ -258,11 +258,11 @@ class TapeTest(TapeTestCase):
             others.append(f"other-{len(others)}")
         self.assertGreater(len(others), 4)
         data = content(24 * MIB)
-        self.refused(TRY_LATER, ["put: a: the disks before the tapes are full"], "--timeout", 2, "put", "-", "a", *COLD, data=data)
+        self.refused(TRY_LATER, ["put: a: the staging disks are full"], "--timeout", 2, "put", "-", "a", *COLD, data=data)
         # Of a size that is known.
         file = self.directory / "file"
         file.write_bytes(data)
-        self.refused(TRY_LATER, ["the disks before the tapes are full"], "--timeout", 2, "put", file, "a", *COLD)
+        self.refused(TRY_LATER, ["the staging disks are full"], "--timeout", 2, "put", file, "a", *COLD)
         self.assertEqual(self.names(*COLD), [])
         self.refused(REFUSED, ["space"], "put", file, "a")
         self.ctl("rm", *others)

@@ -264,7 +264,7 @@ TEST_CASE("store tape: a check finds what does not agree", "[store]") {
     }
     SECTION("a copy is missing") {
         erase(copy_key(key_of(copy)));
-        wanted = "a position of a cartridge without its copy";
+        wanted = "an entry for a position on tape without a copy of an object";
     }
     SECTION("an object is missing") {
         erase(Key::object(kObject));
