@@ -85,8 +85,7 @@ const char* about_group(std::string_view about) {
     if (about == "mirror") return "Make a directory and objects equal by transferring what differs";
     if (about == "lrs") return "Show and change the policy of the request scheduler";
     if (about == "rule") return "Show and change the rules of the policy";
-    if (about == "store")
-        return "Check the disks, or save the files that the daemon keeps elsewhere";
+    if (about == "store") return "Check the disks, or save the files of the data directory";
     ENSURE(about == "token");
     return "Create and revoke tokens, which lend rights";
 }
