@@ -296,7 +296,7 @@ TEST_CASE("libfopd key: a bad key file names the file and quotes none of it", "[
     const Outcome opened = Client::open(f.options(f.server.address()), client);
 
     REQUIRE(opened.status == Status::kInvalid);
-    REQUIRE(opened.words.starts_with(f.key_file + ": "));
+    REQUIRE(opened.words.starts_with("key file " + f.key_file + ": "));
     REQUIRE((text.empty() || opened.words.find(text) == std::string::npos));
 }
 
