@@ -79,7 +79,7 @@ class LibraryTest(StorageTestCase):
         begun = time.monotonic()
         status, words = client.append(fid, b"meanwhile")
         self.assertEqual(status, TRY_AGAIN, words)
-        self.assertIn("drains", words)
+        self.assertIn("is draining", words)
         self.assertLess(time.monotonic() - begun, self.ANSWER_SECONDS)
         waiting = threading.Thread(target=lambda: appended.append(client.append(fid, b"after")))
         appended = []

@@ -236,7 +236,7 @@ TEST_CASE("sim admin tape: loads and unloads that cannot be are refused, and cha
           "not_found: there is no cartridge V99999L9");
     CHECK(caller.refused(tape.unload("nowhere", {})) == "not_found: there is no drive nowhere");
     CHECK(caller.refused(tape.load({.barcode = kFirst, .drive = kDrive1}, {})) ==
-          "exists: it is in drive " + kDrive0);
+          "exists: cartridge " + kFirst + " is in drive " + kDrive0);
     CHECK(stage.answer("/v1/media").json == before);
 
     caller.done(tape.set_drive(kDrive1, TapeCalls::DriveUse::kDown, {}));
