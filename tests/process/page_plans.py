@@ -213,6 +213,7 @@ TUTORIAL = {
 
 IN_BENCH = ["bench/epochs.py --seconds 10",
             "bench/groups.py --rounds 5",
+            "bench/objects.py --seconds 1.5",
             "bench/objects.py --seconds 3",
             "bench/objects.py --start 1000000",
             "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
@@ -310,7 +311,10 @@ PLANS = {
     "docs/libfabric-report.md": Page(REPORT, has_node=False),
     "docs/measurements.md": Page(MEASUREMENTS),
     "docs/running.md": Page(RUNNING),
-    "docs/trials.md": Page({"fopctl --principals FILE key create ann": Run(status=2)}),
+    "docs/trials.md": Page({
+        "fopctl --principals FILE key create ann": Run(status=2),
+        "fopctl drive vtl-drive1 down": Run(status=2),
+    }),
     "docs/tutorial.md": Page(TUTORIAL),
     "docs/reference/epochs.md": Page(EPOCHS, has_node=False),
     "docs/reference/events.md": Page(EVENTS),
