@@ -213,7 +213,6 @@ TUTORIAL = {
 
 IN_BENCH = ["bench/epochs.py --seconds 10",
             "bench/groups.py --rounds 5",
-            "bench/objects.py --seconds 1.5",
             "bench/objects.py --seconds 3",
             "bench/objects.py --start 1000000",
             "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
