@@ -41,14 +41,15 @@ def paths_of_source():
     """(method, path) -> (parameters, statuses, limit)."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
     constants = dict(re.findall(r'constexpr const char\* (k\w+Key) = "(\w+)";', text))
+    usual_limit = re.search(r"Duration patience = (\w+);", text)[1]
     all_functions = functions()
     found = {}
     for method, path, handler, limit in re.findall(
-            r'\.method = "(\w+)", \.path = "(/v1/[\w/-]+)"[^}]*\},\s*&AdminApi::(\w+),\s*(\w+)\}', text):
+            r'\.method = "(\w+)", \.path = "(/v1/[\w/-]+)"[^}]*\},\s*&AdminApi::(\w+)(?:,\s*(\w+))?\}', text):
         body = texts_of(handler, all_functions)
         parameters = {name.strip('"') if name.startswith('"') else constants[name] for name in PARAMETER.findall(body)}
         statuses = {status for word, status in STATUSES.items() if re.search(rf"\b{word}\b", body)}
-        found[method, path] = (parameters, statuses, limit)
+        found[method, path] = (parameters, statuses, limit or usual_limit)
     return found
 
 
