@@ -150,8 +150,10 @@ void EpochWorld::execute(std::size_t index, Effect effect) {
 // it.
 void EpochWorld::check_silence(std::size_t index, const char* does) {
     if (!options_.checks_laws || options_.lost_ppm > 0) return;
-    const Duration afterwards = member_options_.root_silent + 2 * member_options_.grace +
-                                4 * (options_.hop + options_.jitter);
+    // The root waits for the timeout for those that are not ready, and may have heard of a call
+    // that has ended.
+    const Duration afterwards = member_options_.rules.timeout + member_options_.root_silent +
+                                2 * member_options_.grace + 4 * (options_.hop + options_.jitter);
     if (now_ <= eventful_until_ + afterwards) return;
     const bool is_quiet = std::ranges::all_of(
         processes_, [](const Process& process) { return process.member && !process.is_calling; });

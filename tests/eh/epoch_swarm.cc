@@ -54,7 +54,7 @@ SwarmResult run_swarm(std::uint64_t seed) {
     world.run_until(world.now() + 1s);
     // The last calls end, and then nobody has anything to say.
     world.stop_participants();
-    world.run_until(world.now() + member.watchdog() + 2s);
+    world.run_until(world.now() + member.watchdog() + 4s);
     if (!world.laws().broken().empty()) {
         result.wrong = world.laws().broken() + "\n" + world.describe();
     } else if (!joined) {
