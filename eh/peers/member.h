@@ -506,8 +506,10 @@ private:
     std::set<std::string> unlike_;  // Candidates for the next view that have other rules.
     std::vector<Child> children_;
     std::optional<ViewDifference> news_;  // How view_ follows from the one before.
-    // When view_ is sent again to children that have not acknowledged it.
+    // When view_ is sent again to children that have not acknowledged it, and after which time once
+    // more. kNever: no more, a child that learns of it by a beat asks for it.
     Instant news_at_ = kNever;
+    Duration news_step_{};
     // This member and all members below it are ready, and report_ is set.
     bool is_reported_ = false;
     Ready report_;  // Their combined contributions.

@@ -233,7 +233,9 @@ void Member::on_tree_time(Instant now) {
     if (now >= news_at_) {
         const bool all_have = std::ranges::all_of(children_, &Child::has_view);
         if (!all_have) tell_children();
-        news_at_ = all_have ? kNever : after(now, 2 * options_->resend);
+        news_step_ *= 2;
+        const bool is_last = all_have || news_step_ > options_->root_silent;
+        news_at_ = is_last ? kNever : after(now, news_step_);
     }
     if (is_root_position()) return;
     if (ask_at_ != kNever && now >= ask_at_) {

@@ -149,7 +149,8 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
     }
     if (!children_.empty()) {
         tell_children();
-        news_at_ = after(now, 2 * options_->resend);
+        news_step_ = 2 * options_->resend;
+        news_at_ = after(now, news_step_);
     }
     if (duty_ && was_root && before != nullptr) {
         note_change_committed(before->view(), now);

@@ -57,6 +57,25 @@ TEST_CASE("eh peers: each view is told once, by its root", "[eh]") {
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: a member that is gone is told a view a few times, not without end", "[eh]") {
+    EpochWorld world(quick_world(4));
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 500ms);
+    world.stop_participants();
+    world.run_until(world.now() + 4s);
+    REQUIRE(world.member(0).view()->size() == 4);
+    const auto told = [&] { return world.messages("view_news") + world.messages("view_piece"); };
+    const std::uint64_t before = told();
+
+    world.crash(3);
+    world.leave(2);
+    world.run_until(world.now() + 1min);
+
+    CHECK(world.member(0).view()->size() == 3);
+    CHECK(told() > before + 2);
+    CHECK(told() <= before + 10);
+}
+
 TEST_CASE("eh peers: without the store epochs go on with the same members", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();
