@@ -253,8 +253,13 @@ void Member::on_tree_time(Instant now) {
         resend_at_ = after(now, resend_step_);
     }
     if (!is_reported_ && now >= first_at_) {
-        send(parent, First{.waited_us = waited_us(closing_since_, now)});
-        first_at_ = after(now, options_->beat());
+        // The calls below have ended with errors, and nobody above knew of them. Newer ones are
+        // told of again.
+        if (now > after(closing_since_, options_->watchdog()))
+            closing_since_ = call_ ? call_->ready_since : kNever;
+        const bool is_closing = closing_since_ != kNever;
+        if (is_closing) send(parent, First{.waited_us = waited_us(closing_since_, now)});
+        first_at_ = is_closing ? after(now, options_->beat()) : kNever;
     }
 }
 
