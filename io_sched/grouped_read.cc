@@ -32,6 +32,9 @@ private:
     bool is_overdue(const Queue& queue, Instant now) const {
         return now - queue.oldest_at >= max_wait_;
     }
+    bool is_overdue(const IoRequest& request, Instant now) const {
+        return now - request.arrived_at() >= max_wait_;
+    }
     bool is_ripe(const Queue& queue, Instant now) const {
         return queue.bytes >= mount_bytes_ || queue.count >= mount_files_ ||
                now - queue.oldest_at >= mount_age_;
@@ -51,7 +54,6 @@ private:
     void unplan(Queue& queue);
     void plan(Queue& queue, const IoDevice& drive, Instant now);
     std::vector<IoRequest*> next_plan(Queue& queue, Instant now) const;
-    std::size_t overdue_count(std::span<IoRequest* const> by_age, Instant now) const;
     Instant next_change(Instant now) const;
 
     const ReadOrder order_;
@@ -179,7 +181,7 @@ std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const 
         level->second.waiting.for_each([&](IoRequest& request) {
             if (is_first) {
                 requests.push_back(&request);
-            } else if (now - request.arrived_at() >= max_wait_) {
+            } else if (is_overdue(request, now)) {
                 overdue.push_back(&request);
             }
         });
@@ -189,18 +191,13 @@ std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const 
     if (overdue.size() > most) overdue.resize(most);
     requests.insert(requests.end(), overdue.begin(), overdue.end());
     std::ranges::sort(requests, {}, &IoRequest::arrival);
-    if (const std::size_t late = overdue_count(requests, now); late > 0) {
+    const auto in_time = std::ranges::find_if_not(
+        requests, [&](const IoRequest* each) { return is_overdue(*each, now); });
+    if (const auto late = static_cast<std::size_t>(in_time - requests.begin()); late > 0) {
         const std::size_t all = late + std::max<std::size_t>(late, kBatch);
         if (requests.size() > all) requests.resize(all);
     }
     return requests;
-}
-
-std::size_t GroupedRead::overdue_count(std::span<IoRequest* const> by_age, Instant now) const {
-    const auto is_late = [&](const IoRequest* each) {
-        return now - each->arrived_at() >= max_wait_;
-    };
-    return static_cast<std::size_t>(std::ranges::find_if_not(by_age, is_late) - by_age.begin());
 }
 
 void GroupedRead::unplan(Queue& queue) {
@@ -244,7 +241,7 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     };
     queue.planned_count = requests.size();
     queue.planned_level = queue.levels.begin()->first;
-    queue.is_late_plan = overdue_count(requests, now) > 0;
+    queue.is_late_plan = is_overdue(*requests.front(), now);
     // After a batch the cartridge may leave the drive if more than another batch is left. So the
     // oldest go first.
     std::span<IoRequest* const> rest(requests);
