@@ -43,6 +43,9 @@ public:
     // Whether on_step() would find nothing wrong and note nothing new.
     bool has_seen(std::size_t member, const eh::peers::Member& state) const;
 
+    // Whether a call of the member is not answered yet.
+    bool is_pending(std::size_t member) const { return calls_.is_pending(member); }
+
     // Notes a broken law that the world has seen itself.
     void fail(std::string_view law, const std::string& how) { watch_.require(false, law, how); }
     // The first law that was broken, and how; empty: none.

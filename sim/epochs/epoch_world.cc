@@ -50,7 +50,6 @@ void EpochWorld::start(std::size_t index) {
     expect_messages(now_);
     process.member.emplace(member_options_, peer_of(index), process.durable, now_);
     process.current = 0;
-    process.is_calling = false;
     process.armed_at = kNever;
     process.paused_until = {};
     process.busy_until = {};
@@ -155,9 +154,10 @@ void EpochWorld::check_silence(std::size_t index, const char* does) {
     const Duration afterwards = member_options_.rules.timeout + member_options_.root_silent +
                                 2 * member_options_.grace + 4 * (options_.hop + options_.jitter);
     if (now_ <= eventful_until_ + afterwards) return;
-    const bool is_quiet = std::ranges::all_of(
-        processes_, [](const Process& process) { return process.member && !process.is_calling; });
-    if (is_quiet) laws_.fail("I10", EpochLaws::name_of(index) + " " + does + " while nobody calls");
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+        if (!runs(i) || laws_.is_pending(i)) return;
+    }
+    laws_.fail("I10", EpochLaws::name_of(index) + " " + does + " while nobody calls");
 }
 
 std::size_t EpochWorld::count(eh::peers::EventKind kind) const {
@@ -292,7 +292,6 @@ Result<void> EpochWorld::call(std::size_t index, eh::EpochNumber current) {
     if (accepted) {
         laws_.on_call(index, data.size(), now_);
         process.frozen = 0ns;
-        process.is_calling = true;
     }
     after_step(index);
     return accepted;
@@ -335,7 +334,6 @@ void EpochWorld::answered(std::size_t index, const eh::peers::Answer& answer) {
     process.answers.push_back(answer.epoch);
     process.answered_at.push_back(now_);
     process.current = answer.epoch.value_or(0);
-    process.is_calling = false;
     if (!process.wants || calls_stop_) return;
     Duration pause = answer.epoch ? process.think : member_options_.rules.timeout / 10;
     if (slow_ppm_ > 0 && random_.chance_ppm(slow_ppm_))

@@ -134,7 +134,6 @@ private:
         Instant armed_at = kNever;
         std::uint32_t idle_turns = 0;  // In a row, after which a deadline had passed already.
         bool wants = false;            // Its participant calls.
-        bool is_calling = false;       // A call is not answered yet.
         std::pair<eh::peers::Standing, eh::ViewNumber> place{};
         Duration think{};
         eh::EpochNumber current = 0;
