@@ -12,15 +12,19 @@ namespace fopd::fabric {
 
 namespace {
 
-// One turn receives and sends at most this often for a connection, so that others get theirs. See
-// WorkTurns, too.
+// One turn receives at most this often for a connection, so that others get theirs. See WorkTurns,
+// too.
 constexpr int kReceivesPerTurn = 4;
-constexpr int kSendsPerTurn = 4;
+// With so many bytes queued, a connection does not wait for the end of the turn: the peer handles
+// them while this side goes on. Large frames do not count. They keep both sides busy anyway, and
+// take a quarter more CPU if each is sent alone.
+constexpr std::size_t kBytesToFlush = 32U << 10;
+constexpr std::size_t kLargeFrame = 64U << 10;
 // Frames that one system call sends.
 constexpr std::size_t kFramesPerSend = 32;
 // Operations that complete in a turn although receiving has used up what the turn may cost: a peer
 // that sends all the time shall not hold back those that a turn has sent.
-constexpr std::size_t kCompletionsAtLeast = kSendsPerTurn * kFramesPerSend;
+constexpr std::size_t kCompletionsAtLeast = 128;
 // Bytes that one system call sends, if they are not encrypted: room for a transfer of 1 MiB and its
 // header.
 constexpr std::size_t kBytesPerSend = (1U << 20) + (4U << 10);
@@ -166,8 +170,14 @@ void TcpConnection::start(TransferOp& op, TransferOp::Kind kind) {
 }
 
 void TcpConnection::queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op) {
-    frames_.push_back({.header = encode_frame(frame), .body = body, .op = op});
+    queue({.header = encode_frame(frame), .body = body, .op = op});
+}
+
+void TcpConnection::queue(const OutFrame& frame) {
+    frames_.push_back(frame);
+    if (frame.size() < kLargeFrame) unflushed_bytes_ += frame.size();
     want_flush();
+    if (unflushed_bytes_ >= kBytesToFlush) machine_.flush_early(*this);
 }
 
 void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
@@ -178,11 +188,11 @@ void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
 
 // -- sending --
 
-void TcpConnection::flush() {
+void TcpConnection::flush(int sends_max) {
+    unflushed_bytes_ = 0;
     if (socket_ == nullptr || send_failed_ || state_ == State::kConnecting) return;
     const WantsFlush& place = *this;
-    for (int i = 0; i < kSendsPerTurn && !frames_.empty() && machine_.sending_.may_go_on(place);
-         ++i) {
+    for (int i = 0; i < sends_max && !frames_.empty() && machine_.sending_.may_go_on(place); ++i) {
         const bool is_plain = records_ == nullptr || records_->plain_frames > 0;
         const std::size_t plain_frames =
             records_ == nullptr ? frames_.size() : records_->plain_frames;

@@ -123,8 +123,10 @@ private:
     // Receives, and calls the user back for the events since the last call. The connection may be
     // destroyed on return.
     void work();
-    // Sends queued frames, for a limited time. Calls nobody back.
-    void flush();
+    // Sends queued frames with so many system calls at most, and for a limited time. Calls nobody
+    // back.
+    static constexpr int kSendsPerTurn = 4;
+    void flush(int sends_max);
 
     // -- FrameUser and Socket::User --
     Result<Destination> on_frame(const Frame& frame) override;
@@ -134,6 +136,7 @@ private:
 
     void start(TransferOp& op, TransferOp::Kind kind);
     void queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op = nullptr);
+    void queue(const OutFrame& frame);
     void on_socket_connected();
     // Give bytes to the kernel. kSome: it takes no more now. kFailed: the connection is broken.
     enum class Sent : std::uint8_t { kAll, kSome, kFailed };
@@ -201,8 +204,9 @@ private:
     bool keeps_records_ = false;          // Some records belong to a write that was given up.
     bool in_bulk_ = false;                // The last frame had a large body.
 
-    std::deque<OutFrame> frames_;  // Frames that are not completely sent.
-    std::size_t sent_bytes_ = 0;   // How much of the first frame was sent.
+    std::deque<OutFrame> frames_;      // Frames that are not completely sent.
+    std::size_t sent_bytes_ = 0;       // How much of the first frame was sent.
+    std::size_t unflushed_bytes_ = 0;  // Queued since the last flush().
     // The answers among frames_, in the same order. A list, because frames point to them, and
     // because it takes no memory while there are none.
     std::list<Answer> answers_;

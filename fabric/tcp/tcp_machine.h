@@ -40,6 +40,8 @@ private:
     Duration sleep_max() override;
     Look look() const override { return Look::kIfItPays; }
 
+    // Sends a part of what the connection has queued before the turn ends, if the turn allows it.
+    void flush_early(TcpConnection& connection);
     // Whether the connection whose work() runs still exists. Checked after each call of the user.
     bool still_has(const TcpConnection* at_work) const { return at_work_ == at_work; }
     // Called when the machine has work for another turn. A real reactor asks sleep_max(); a

@@ -8,7 +8,6 @@ namespace fopd::fabric {
 
 void WorkTurns::begin_turn() {
     left_ = waiting_count_;
-    cost_ = 0;
 }
 
 HasWork* WorkTurns::next() {
@@ -31,7 +30,17 @@ HasWork* WorkTurns::next() {
         served_cost_ = 0;
         return served;
     }
+    cost_ = 0;
     return nullptr;
+}
+
+bool WorkTurns::serve_early(HasWork& place) {
+    ENSURE(served_ == nullptr && place.linked());
+    if (cost_ >= kEarlyCostMax || place.line_->debt >= kQuantum) return false;
+    place.withdraw();
+    served_ = place.line_;
+    served_cost_ = 0;
+    return true;
 }
 
 void WorkTurns::add_cost(std::size_t cost) {

@@ -20,6 +20,8 @@ class WorkTurns {
 public:
     // The most that a turn of the machine may cost: about a millisecond.
     static constexpr std::size_t kTurnCostMax = 1U << 20;
+    // What connections that are served early may cost of a turn; the rest is left to the others.
+    static constexpr std::size_t kEarlyCostMax = kTurnCostMax / 2;
     // What a principal may cost before the next one that waits is served. What it has cost in
     // excess while others waited counts against its next turns.
     static constexpr std::size_t kQuantum = 256U << 10;
@@ -35,6 +37,10 @@ public:
     // The next connection to serve in this turn; it has no work until it asks again. Null: the turn
     // is over, because it costs enough, or as many were served as had work when it began.
     HasWork* next();
+    // Serves a connection before the next turn begins, at the cost of that turn. False: it waits
+    // for the turn, because its principal owes for earlier turns, or because the turn has cost too
+    // much already. Otherwise end_service() follows.
+    bool serve_early(HasWork& place);
     // Serving the connection has cost so much, in addition.
     void add_cost(std::size_t cost);
     // Whether the connection that is being served may do more.
@@ -81,6 +87,7 @@ public:
     void withdraw();
 
 private:
+    friend WorkTurns;
     WorkTurns& turns_;
     WorkTurns::Line* line_;
     WorkTurns::Lines::iterator principal_ = turns_.of_principals_.end();  // end(): a stranger.

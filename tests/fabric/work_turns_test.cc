@@ -197,4 +197,67 @@ TEST_CASE("fabric turns: a connection that has no work any more is neither serve
     turns.end_service();
 }
 
+TEST_CASE("fabric turns: what is served early is part of the turn, and leaves half of it",
+          "[fabric]") {
+    WorkTurns turns;
+    HasWork early(turns);
+    HasWork other(turns);
+    early.belongs_to("ann");
+    other.belongs_to("bob");
+
+    // Nobody else waits, so only the turn limits what is served early.
+    std::size_t early_cost = 0;
+    for (;;) {
+        early.join();
+        if (!turns.serve_early(early)) break;
+        CHECK(turns.may_go_on(early));
+        turns.add_cost(kQuantum);
+        early_cost += kQuantum;
+        turns.end_service();
+        REQUIRE(early_cost <= WorkTurns::kTurnCostMax);
+    }
+    CHECK(early_cost == WorkTurns::kEarlyCostMax);
+
+    other.join();
+    std::size_t cost = early_cost;
+    turns.begin_turn();
+    while (HasWork* const served = turns.next()) {
+        turns.add_cost(kQuantum);
+        cost += kQuantum;
+        served->join();
+        turns.end_service();
+    }
+    CHECK(cost == WorkTurns::kTurnCostMax);
+
+    // The next turn has not cost anything.
+    CHECK(turns.serve_early(early));
+    turns.end_service();
+}
+
+TEST_CASE("fabric turns: a principal that owes for earlier turns is not served early", "[fabric]") {
+    WorkTurns turns;
+    HasWork first(turns);
+    HasWork second(turns);
+    HasWork other(turns);
+    first.belongs_to("ann");
+    second.belongs_to("ann");
+    other.belongs_to("bob");
+    first.join();
+    other.join();
+    turns.begin_turn();
+    REQUIRE(turns.next() == &first);
+    turns.add_cost(3 * kQuantum);
+    turns.end_service();
+    REQUIRE(turns.next() == &other);
+    turns.end_service();
+    REQUIRE(turns.next() == nullptr);
+
+    second.join();
+    CHECK(!turns.serve_early(second));
+    CHECK(second.linked());
+    other.join();
+    CHECK(turns.serve_early(other));
+    turns.end_service();
+}
+
 }  // namespace fopd::fabric::testing::work_turns_test
