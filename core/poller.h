@@ -12,10 +12,11 @@ namespace fopd::core {
 // during one of its own calls.
 class Poller : public ListNode {
 public:
-    // Whether the reactor should spin before it sleeps: kNot, because work is unlikely soon;
-    // kIfItPays, if recent spins found work; kAlways, because work is arriving right now, although
-    // completing it may take longer.
-    enum class Look : std::uint8_t { kNot, kIfItPays, kAlways };
+    // Whether the reactor should spin before it sleeps: kIfItPays, if recent spins found work;
+    // kAlways, because work is arriving right now, although completing it may take longer; kNever,
+    // because polling costs more than it is likely to find. Of several pollers the last of these
+    // counts.
+    enum class Look : std::uint8_t { kIfItPays, kAlways, kNever };
 
     // Called after the timers and before the coroutines: completes finished operations. Returns
     // true if there were any, or if something is left for end_of_turn().
@@ -26,7 +27,7 @@ public:
     // zero if there is work after all. A poller that waits for a descriptor must let the kernel
     // watch it now.
     virtual Duration sleep_max() = 0;
-    virtual Look look() const = 0;
+    virtual Look look() const { return Look::kIfItPays; }
 
 protected:
     ~Poller() = default;

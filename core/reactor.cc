@@ -168,7 +168,7 @@ void Reactor::wait_for_work() {
     }
     if (options_.spin.count() > 0) {
         const Poller::Look how = look();
-        if (how != Poller::Look::kNot && spin(how)) return;
+        if (how != Poller::Look::kNever && spin(how)) return;
     }
 
     sleeping_.store(true, std::memory_order_seq_cst);
@@ -184,17 +184,10 @@ void Reactor::wait_for_work() {
     sleeping_.store(false, std::memory_order_relaxed);
 }
 
-// A poller with kNot has priority, then one with kAlways.
 Poller::Look Reactor::look() {
-    bool never = false;
-    bool always = false;
-    pollers_.for_each([&](Poller& poller) {
-        const Poller::Look wish = poller.look();
-        never = never || wish == Poller::Look::kNot;
-        always = always || wish == Poller::Look::kAlways;
-    });
-    if (never) return Poller::Look::kNot;
-    return always ? Poller::Look::kAlways : Poller::Look::kIfItPays;
+    auto wish = Poller::Look::kIfItPays;
+    pollers_.for_each([&wish](Poller& poller) { wish = std::max(wish, poller.look()); });
+    return wish;
 }
 
 // Looks for work without sleeping. Skips spinning for a while after spins that mostly failed.

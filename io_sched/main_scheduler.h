@@ -120,7 +120,6 @@ private:
     bool poll() override { return false; }
     void end_of_turn() override;
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kIfItPays; }
 
     IoSchedulers& of(const IoRequest& request) const {
         return *families_[static_cast<std::size_t>(request.family)];

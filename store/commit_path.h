@@ -216,7 +216,6 @@ private:
     bool poll() override { return false; }
     void end_of_turn() override;
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kNot; }
     Task<void> write_entry(std::uint64_t seq);
 
     // -- from entries to durability --

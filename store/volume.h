@@ -360,7 +360,6 @@ private:
     bool poll() override { return false; }
     void end_of_turn() override { map_.release(); }
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kNot; }
 
     Task<Result<void>> bring_up(Mode mode);
     Task<Result<Replayed>> replay_log(ReplayOptions::Mode mode);

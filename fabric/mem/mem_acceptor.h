@@ -49,7 +49,6 @@ private:
     bool poll() override;
     void end_of_turn() override {}
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kIfItPays; }
     void hand_out(std::unique_ptr<MemPacket> packet);
 
     MemNetwork& network_;

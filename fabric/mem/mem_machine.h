@@ -111,7 +111,6 @@ private:
     bool poll() override;
     void end_of_turn() override {}
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kIfItPays; }
 
     bool complete_done();
     void take_in(Instant now);

@@ -64,10 +64,10 @@ private:
     // With tcp, transfers progress only while the machine polls. A message is often followed by
     // more.
     Look look() const override {
-        if (has_many_connections()) return Look::kNot;
+        if (has_many_connections()) return Look::kNever;
         const bool transfers = transfers_in_flight_ > 0 || !opened_.empty();
         if (transfers && provider_.is_tcp()) return Look::kAlways;
-        return in_flight_ > 0 || busy_since_sleep_ ? Look::kIfItPays : Look::kNot;
+        return in_flight_ > 0 || busy_since_sleep_ ? Look::kIfItPays : Look::kNever;
     }
 
     Result<void> open_receives(const MachineOptions& options);

@@ -178,7 +178,6 @@ private:
         const bool is_idle = turn_end_.empty() && greetings_.empty() && ends_.empty();
         return is_idle ? Duration::max() : Duration{0};
     }
-    Look look() const override { return Look::kIfItPays; }
 
     struct LoanTimer final : core::Timer {
         explicit LoanTimer(SessionHost& owner) : Timer(&on_time), host(owner) {}

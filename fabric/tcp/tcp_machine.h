@@ -38,7 +38,6 @@ private:
     bool poll() override;
     void end_of_turn() override;
     Duration sleep_max() override;
-    Look look() const override { return Look::kIfItPays; }
 
     // Sends a part of what the connection has queued before the turn ends, if the turn allows it.
     void flush_early(TcpConnection& connection);

@@ -56,7 +56,6 @@ public:
         ++sleeps_asked;
         return 2ms;
     }
-    Look look() const override { return Look::kNot; }
 
     int sleeps_asked = 0;
 

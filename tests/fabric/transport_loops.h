@@ -140,13 +140,12 @@ private:
     struct Watch final : core::Poller {
         explicit Watch(const std::function<bool()>& condition) : holds(condition) {}
         bool poll() override {
-            look();
+            check();
             return false;
         }
-        void end_of_turn() override { look(); }
+        void end_of_turn() override { check(); }
         Duration sleep_max() override { return Duration::max(); }
-        Look look() const override { return Look::kIfItPays; }
-        void look() {
+        void check() {
             if (told || !holds()) return;
             told = true;
             seen.set_value();

@@ -27,7 +27,6 @@ struct LateCanceller final : core::Poller {
         if (source != nullptr) std::exchange(source, nullptr)->cancel();
     }
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kNot; }
 
     core::CancelSource* source = nullptr;
 };
