@@ -4,12 +4,12 @@ All serve files of the same size on the same file system and take turns under th
 of the rounds is printed. The clients are `fopctl bench` and fio's engine nbd, with one connection each.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
 import re
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
@@ -183,23 +183,35 @@ def installed(names):
     return found
 
 
+def in_the_middle(server, load, seconds, look):
+    """Runs the load, and look(time) in its middle half: a load begins with what is not among its operations. Returns the
+    load's figures, and what look() counted, for each operation."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        loading = pool.submit(server.load, load, seconds)
+        time.sleep(seconds / 4)
+        counted = look(seconds / 2)
+        done = loading.result()
+    return done, None if counted is None else counted / (done.ops_per_s * seconds / 2)
+
+
 def system_calls(server, load, seconds):
     """Those of the server for each operation."""
-    if not shutil.which("perf"):
-        return None
-    perf = subprocess.Popen(["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", str(server.pid)],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    done = server.load(load, seconds)
-    perf.send_signal(signal.SIGINT)
-    counted = re.search(r"^(\d+),", perf.communicate()[1], re.MULTILINE)
-    return int(counted[1]) / done.ops if counted else None
+    def count(time_s):
+        perf = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", str(server.pid), "sleep", str(time_s)]
+        counted = re.search(r"^(\d+),", subprocess.run(perf, capture_output=True, text=True).stderr, re.MULTILINE)
+        return int(counted[1]) if counted else None
+
+    return in_the_middle(server, load, seconds, count)[1] if shutil.which("perf") else None
 
 
 def measure(server, load, seconds):
-    before = cpu_seconds(server.pid)
-    done = server.load(load, seconds)
-    cpu = cpu_seconds(server.pid) - before
-    return Figures(done.ops_per_s, done.p50_us, cpu * 1e6 / done.ops, system_calls(server, load, min(seconds, 1)))
+    def cpu_us(time_s):
+        before = cpu_seconds(server.pid)
+        time.sleep(time_s)
+        return (cpu_seconds(server.pid) - before) * 1e6
+
+    done, cpu = in_the_middle(server, load, seconds, cpu_us)
+    return Figures(done.ops_per_s, done.p50_us, cpu, system_calls(server, load, min(seconds, 1)))
 
 
 def median(rounds):
