@@ -209,7 +209,11 @@ bool Reactor::spin(Poller::Look look) {
         }
         now_ = backend_->now();
     }
-    if (found) backend_->wait(Instant::min());
+    // What the pollers have submitted goes to the kernel with what their work submits.
+    if (backend_->has_completions()) {
+        backend_->wait(Instant::min());
+        found = true;
+    }
     found = found || timers_.next_deadline() <= now_;
     if (must_pay) {
         spin_history_ = static_cast<std::uint8_t>((spin_history_ << 1) | (found ? 1 : 0));

@@ -391,3 +391,64 @@ TEST_CASE("core offload: the simulated queue refuses too", "[core]") {
     REQUIRE(done == 3);
     REQUIRE(refused == 2);
 }
+
+namespace {
+
+// Has one operation, which completes in the moment at which a spin of this length ends.
+class LateBackend final : public Backend {
+public:
+    static constexpr Duration kSpin = 50us;
+
+    bool has_slept = false;
+
+    const char* name() const override { return "late"; }
+    Instant now() override { return now_ += 20us; }
+    void submit(IoOp& op) override { op_ = &op; }
+    void cancel(IoOp&) override {}
+    void abandon(IoOp&) override {}
+    void wait(Instant until) override {
+        const bool blocks = until > now_ && !has_completions();
+        has_slept = has_slept || blocks;
+        if (op_ != nullptr && (blocks || has_completions())) {
+            IoOp& op = *std::exchange(op_, nullptr);
+            op.in_flight = false;
+            op.complete(op);
+        }
+        spins_since_ = now_;
+    }
+    bool has_completions() override {
+        return op_ != nullptr && now_ >= spins_since_ + kSpin + 20us;
+    }
+    void wake() override {}
+    Result<File> attach(int fd) override { return File{.fd = fd}; }
+    void detach(const File&) override {}
+    Result<Buffer> attach_region(std::span<std::byte>) override {
+        return std::unexpected(Error{.code = Errc::kUnsupported, .context = "register buffers"});
+    }
+    void detach_region(const Buffer&) override {}
+
+private:
+    Instant now_{1s};
+    Instant spins_since_{1s};
+    IoOp* op_ = nullptr;
+};
+
+Task<void> do_nothing(Reactor* reactor, bool* done) {
+    [[maybe_unused]] const auto result = co_await reactor->nop();
+    *done = true;
+}
+
+}  // namespace
+
+TEST_CASE("core reactor: a completion in the moment at which a spin ends is not slept over",
+          "[core]") {
+    auto owned = std::make_unique<LateBackend>();
+    LateBackend& backend = *owned;
+    Reactor reactor(std::move(owned), {.spin = LateBackend::kSpin});
+    bool done = false;
+
+    reactor.run_until_done(do_nothing(&reactor, &done));
+
+    CHECK(done);
+    CHECK(!backend.has_slept);
+}
