@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/ensure.h"
 #include "fop/bodies.h"
 #include "fop/wire_generated.h"
 
@@ -147,7 +148,9 @@ auto visit_row(std::size_t row, const auto& visit) {
     using Visited = decltype(visit.template operator()<0>());
     return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
         Visited visited{};
-        ((row == Index && (visited = visit.template operator()<Index>(), true)) || ...);
+        const bool is_there =
+            ((row == Index && (visited = visit.template operator()<Index>(), true)) || ...);
+        ENSURE(is_there);
         return visited;
     }(std::make_index_sequence<std::tuple_size_v<Rows>>());
 }
