@@ -16,9 +16,10 @@ bool ObjectBook::do_tapes_explain(const ObjectWish& wish, const Ended& ended) co
     switch (problem.status) {
         case fop::Status::kStaging: return ended.limited;
         case fop::Status::kNotFound: return wish.kind == ObjectWish::Kind::kCancelRecall;
-        // The object is not on tape yet, or is being used; or the changer lets no library open.
+        // The object is not on tape yet, or is being used; or the changer lets no library open, so
+        // that nothing on tape is waited for.
         case fop::Status::kBusy:
-            return wish.kind == ObjectWish::Kind::kRelease || (is_sync && ended.tapes_excused);
+            return wish.kind == ObjectWish::Kind::kRelease || ended.tapes_excused;
         case fop::Status::kCancelled: return cancelled_.contains(wish.fid);
         case fop::Status::kCorrupt:
         case fop::Status::kMediumMissing:
