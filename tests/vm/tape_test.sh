@@ -21,15 +21,18 @@ systemctl is-system-running --wait >/dev/null
 address_of() {
     basename "$(readlink -f "/sys/class/scsi_tape/$1/device")"
 }
+# One test is left out: see the line that skips it.
 run_real_tests() {
     FOPD_TEST_TAPE_DRIVE=/dev/nst0 FOPD_TEST_TAPE_FAULTS=$faults \
-        "$here/test_devices" "devices real tape*,devices tape*"
+        "$here/test_devices" "devices real tape*,devices tape*" "~devices tape: a sync in the middle ends nothing"
 }
 if modprobe scsi_debug ptype=1 num_tgts=1 max_luns=1 delay=0 && modprobe -a st sg && soon 10 test -c /dev/nst0; then
     faults=/sys/kernel/debug/scsi_debug/$(address_of nst0)/error
     check "scsi_debug: the drive has a file for commands" test -c "/dev/$(ls /sys/class/scsi_tape/nst0/device/scsi_generic)"
     check "scsi_debug: it can be told to fail" test -w "$faults"
     check "scsi_debug: conformance, errors, end of medium" run_real_tests
+    # A sync is the command that writes no filemarks (SSC: it writes the drive's buffer and changes nothing else).
+    skip "scsi_debug: a sync in the middle ends nothing" "its WRITE FILEMARKS marks the end of the data also without a filemark"
     rmmod scsi_debug
 else
     skip "scsi_debug: positions, errors, end of medium" "this kernel's scsi_debug has no tapes, which came with 6.15"
