@@ -1,7 +1,10 @@
 #include "objects/room_line.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+
+#include "core/stable_sort.h"
 
 namespace fopd::objects {
 
@@ -146,11 +149,13 @@ void RoomLine::end_turn(std::vector<Place>::iterator first, Instant now) {
         futile_blocks_ = ended.blocks;
         futile_until_ = after(now, kYields);
     }
-    const auto stays = [&ended](const Place& each) {
-        return ended.key.is_recall ? each.waiting.key != ended.key
-                                   : each.waiting.owner != ended.owner;
+    const auto yields = [&ended](const Place& each) {
+        return ended.key.is_recall ? each.waiting.key == ended.key
+                                   : each.waiting.owner == ended.owner;
     };
-    for (Place& each : std::ranges::stable_partition(places_, stays)) {
+    core::stable_sort(places_, std::less{}, yields);
+    for (Place& each : places_) {
+        if (!yields(each)) continue;
         each.yields_until = after(now, kYields);
         each.made_at = now;
     }

@@ -433,8 +433,9 @@ private:
             if (free_drive(id) != nullptr) (is_others(medium) ? shared : loaded).push_back(&medium);
             if (!is_loaded(id) && !is_others(medium)) stored.push_back(&medium);
         }
-        std::ranges::stable_partition(
-            own, [&](const IoMedium* medium) { return free_drive(medium->id) != nullptr; });
+        core::stable_sort(own, std::less{}, [&](const IoMedium* medium) {
+            return free_drive(medium->id) == nullptr;
+        });
         if (!own.empty()) {
             // Of several in use the last that is free, as of equal ones any would do.
             const IoMedium* mine = own.front();
