@@ -48,6 +48,7 @@ public:
     // Calls the user once when the socket is readable, or writable. Idempotent.
     void watch_input();
     void watch_output();
+    bool watches_output() const { return output_.in_flight; }
     // Ends the connection; the user is not called any more. Called once.
     void end();
 

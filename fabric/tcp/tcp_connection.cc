@@ -15,11 +15,10 @@ namespace {
 // One turn receives at most this often for a connection, so that others get theirs. See WorkTurns,
 // too.
 constexpr int kReceivesPerTurn = 4;
-// With so many bytes queued, a connection does not wait for the end of the turn: the peer handles
-// them while this side goes on. Large frames do not count. They keep both sides busy anyway, and
-// take a quarter more CPU if each is sent alone.
-constexpr std::size_t kBytesToFlush = 32U << 10;
-constexpr std::size_t kLargeFrame = 64U << 10;
+// So many bytes of messages do not wait for the end of the turn, if the turn allows it: the peer
+// handles them while this side goes on. Transfers do not count. They keep both sides busy anyway,
+// and take a quarter more CPU if each is sent alone.
+constexpr std::size_t kMessageBytesToFlush = 32U << 10;
 // Frames that one system call sends.
 constexpr std::size_t kFramesPerSend = 32;
 // Operations that complete in a turn although receiving has used up what the turn may cost: a peer
@@ -156,7 +155,13 @@ void TcpConnection::start(TransferOp& op, TransferOp::Kind kind) {
     ENSURE(op.local.bytes.size() <= kFrameTransferMax);
     Frame frame{.kind = FrameKind::kMessage,
                 .length = static_cast<std::uint32_t>(op.local.bytes.size())};
-    if (kind == TransferOp::Kind::kSend) return queue(frame, op.local.bytes, &op);
+    if (kind == TransferOp::Kind::kSend) {
+        queue(frame, op.local.bytes, &op);
+        unflushed_message_bytes_ += frame.length;
+        const bool is_much = unflushed_message_bytes_ >= kMessageBytesToFlush;
+        if (is_much && !socket_->watches_output()) machine_.flush_early(*this);
+        return;
+    }
     frame.key = op.remote.key;
     frame.address = op.remote.address;
     if (kind == TransferOp::Kind::kWrite) {
@@ -170,14 +175,8 @@ void TcpConnection::start(TransferOp& op, TransferOp::Kind kind) {
 }
 
 void TcpConnection::queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op) {
-    queue({.header = encode_frame(frame), .body = body, .op = op});
-}
-
-void TcpConnection::queue(const OutFrame& frame) {
-    frames_.push_back(frame);
-    if (frame.size() < kLargeFrame) unflushed_bytes_ += frame.size();
+    frames_.push_back({.header = encode_frame(frame), .body = body, .op = op});
     want_flush();
-    if (unflushed_bytes_ >= kBytesToFlush) machine_.flush_early(*this);
 }
 
 void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
@@ -189,7 +188,7 @@ void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
 // -- sending --
 
 void TcpConnection::flush(int sends_max) {
-    unflushed_bytes_ = 0;
+    unflushed_message_bytes_ = 0;
     if (socket_ == nullptr || send_failed_ || state_ == State::kConnecting) return;
     const WantsFlush& place = *this;
     for (int i = 0; i < sends_max && !frames_.empty() && machine_.sending_.may_go_on(place); ++i) {
@@ -350,14 +349,16 @@ void TcpConnection::take_sent(std::size_t bytes) {
 bool TcpConnection::receive() {
     const WantsWork& place = *this;
     bool is_empty = false;
+    bool sends_failed_before = false;
     for (int i = 0; i < kReceivesPerTurn && !is_empty && machine_.work_.may_go_on(place); ++i) {
+        sends_failed_before = send_failed_;
         if (!receive_once(is_empty)) return false;
         if (state_ == State::kEnded) return true;
         count_incomplete();
         if (state_ == State::kEnded) return true;
     }
     // Nothing can be sent any more, and all bytes that the peer had sent before are received.
-    if (is_empty && send_failed_) {
+    if (is_empty && sends_failed_before) {
         lose(kEndedThere);
         return true;
     }

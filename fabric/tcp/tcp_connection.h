@@ -136,7 +136,6 @@ private:
 
     void start(TransferOp& op, TransferOp::Kind kind);
     void queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op = nullptr);
-    void queue(const OutFrame& frame);
     void on_socket_connected();
     // Give bytes to the kernel. kSome: it takes no more now. kFailed: the connection is broken.
     enum class Sent : std::uint8_t { kAll, kSome, kFailed };
@@ -204,9 +203,9 @@ private:
     bool keeps_records_ = false;          // Some records belong to a write that was given up.
     bool in_bulk_ = false;                // The last frame had a large body.
 
-    std::deque<OutFrame> frames_;      // Frames that are not completely sent.
-    std::size_t sent_bytes_ = 0;       // How much of the first frame was sent.
-    std::size_t unflushed_bytes_ = 0;  // Queued since the last flush().
+    std::deque<OutFrame> frames_;              // Frames that are not completely sent.
+    std::size_t sent_bytes_ = 0;               // How much of the first frame was sent.
+    std::size_t unflushed_message_bytes_ = 0;  // Of messages queued since the last flush().
     // The answers among frames_, in the same order. A list, because frames point to them, and
     // because it takes no memory while there are none.
     std::list<Answer> answers_;

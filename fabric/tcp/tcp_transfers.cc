@@ -25,13 +25,13 @@ Result<FrameUser::Destination> TcpConnection::answer_read(const Frame& frame) {
     if (!memory) return std::unexpected(kNotOpened);
     if (answers_.size() == kReadsToAnswerMax) return std::unexpected(kTooManyReads);
     Answer& answer = answers_.emplace_back(*this, memory->bytes);
+    queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, {});
+    frames_.back().answer = &answer;
     if (!memory->is_taken_back) {
         machine_.opened_.add_use(frame.key, answer);
     } else if (!blank(answer.bytes)) {
         return std::unexpected(kNoZeros);
     }
-    const Frame data{.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag};
-    queue({.header = encode_frame(data), .body = {}, .answer = &answer});
     return Destination{};
 }
 

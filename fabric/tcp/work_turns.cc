@@ -40,6 +40,7 @@ bool WorkTurns::serve_early(HasWork& place) {
     place.withdraw();
     served_ = place.line_;
     served_cost_ = 0;
+    is_served_early_ = true;
     return true;
 }
 
@@ -55,10 +56,12 @@ bool WorkTurns::may_go_on(const HasWork& served) const {
 
 void WorkTurns::end_service() {
     Line* const line = std::exchange(served_, nullptr);
+    const bool was_early = std::exchange(is_served_early_, false);
     if (line == nullptr) return;
     const bool others_wait = !lines_.empty() && (&lines_.front() != line || &lines_.back() != line);
     line->debt = others_wait ? line->debt + served_cost_ : 0;
-    if (line->debt < kQuantum) return;
+    // Nobody was served in between: what it owes is settled in turns.
+    if (was_early || line->debt < kQuantum) return;
     line->debt -= kQuantum;
     if (line->linked()) put_last(*line);
 }

@@ -20,7 +20,8 @@ class WorkTurns {
 public:
     // The most that a turn of the machine may cost: about a millisecond.
     static constexpr std::size_t kTurnCostMax = 1U << 20;
-    // What connections that are served early may cost of a turn; the rest is left to the others.
+    // Nobody is served early in a turn that has cost so much already: at least a quarter of each
+    // turn is left to all that wait.
     static constexpr std::size_t kEarlyCostMax = kTurnCostMax / 2;
     // What a principal may cost before the next one that waits is served. What it has cost in
     // excess while others waited counts against its next turns.
@@ -38,8 +39,8 @@ public:
     // is over, because it costs enough, or as many were served as had work when it began.
     HasWork* next();
     // Serves a connection before the next turn begins, at the cost of that turn. False: it waits
-    // for the turn, because its principal owes for earlier turns, or because the turn has cost too
-    // much already. Otherwise end_service() follows.
+    // for the turn, because its principal owes a quantum to others that wait, or because the turn
+    // has cost too much already. Otherwise end_service() follows.
     bool serve_early(HasWork& place);
     // Serving the connection has cost so much, in addition.
     void add_cost(std::size_t cost);
@@ -70,6 +71,7 @@ private:
     std::size_t cost_ = 0;             // Of this turn.
     Line* served_ = nullptr;           // Null: none is being served, or its connections are gone.
     std::size_t served_cost_ = 0;
+    bool is_served_early_ = false;
 };
 
 // The place of one connection among those with work.

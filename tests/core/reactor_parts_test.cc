@@ -400,6 +400,7 @@ public:
     static constexpr Duration kSpin = 50us;
 
     bool has_slept = false;
+    int waits = 0;
 
     const char* name() const override { return "late"; }
     Instant now() override { return now_ += 20us; }
@@ -407,6 +408,7 @@ public:
     void cancel(IoOp&) override {}
     void abandon(IoOp&) override {}
     void wait(Instant until) override {
+        ++waits;
         const bool blocks = until > now_ && !has_completions();
         has_slept = has_slept || blocks;
         if (op_ != nullptr && (blocks || has_completions())) {
@@ -451,4 +453,38 @@ TEST_CASE("core reactor: a completion in the moment at which a spin ends is not 
 
     CHECK(done);
     CHECK(!backend.has_slept);
+    CHECK(reactor.stats().sleeps.get() == 0);
+    CHECK(reactor.stats().spins_won.get() == 1);
+}
+
+namespace {
+
+// Finds work when it is asked for the third time, in a spin; the turn that follows ends the run.
+struct FindingPoller final : Poller {
+    explicit FindingPoller(Reactor& owner) : reactor(owner) {}
+    bool poll() override { return ++asked == 3; }
+    void end_of_turn() override {
+        if (asked == 3) reactor.stop();
+    }
+    Duration sleep_max() override { return Duration::max(); }
+
+    Reactor& reactor;
+    int asked = 0;
+};
+
+}  // namespace
+
+TEST_CASE("core reactor: work that a poller finds in a spin is done before the kernel is entered",
+          "[core]") {
+    auto owned = std::make_unique<LateBackend>();
+    const LateBackend& backend = *owned;
+    Reactor reactor(std::move(owned), {.spin = LateBackend::kSpin});
+    FindingPoller poller(reactor);
+    reactor.add_poller(poller);
+
+    reactor.run();
+
+    reactor.remove_poller(poller);
+    CHECK(reactor.stats().turns.get() == 2);
+    CHECK(backend.waits == 1);  // At the beginning of the spin.
 }
