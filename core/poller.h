@@ -14,8 +14,8 @@ class Poller : public ListNode {
 public:
     // Whether the reactor should spin before it sleeps: kIfItPays, if recent spins found work;
     // kAlways, because work is arriving right now, although completing it may take longer; kNever,
-    // because polling costs more than it is likely to find. Of several pollers the last of these
-    // counts.
+    // because polling costs more than it is likely to find. If pollers differ, the largest of these
+    // values counts.
     enum class Look : std::uint8_t { kIfItPays, kAlways, kNever };
 
     // Called after the timers and before the coroutines: completes finished operations. Returns

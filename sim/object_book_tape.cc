@@ -19,7 +19,9 @@ bool ObjectBook::do_tapes_explain(const ObjectWish& wish, const Ended& ended) co
         // The object is not on tape yet, or is being used; or the changer lets no library open, so
         // that nothing on tape is waited for.
         case fop::Status::kBusy:
-            return wish.kind == ObjectWish::Kind::kRelease || ended.tapes_excused;
+            return wish.kind == ObjectWish::Kind::kRelease ||
+                   (ended.tapes_excused &&
+                    (is_sync || problem.words.starts_with("the tape library is not open")));
         case fop::Status::kCancelled: return cancelled_.contains(wish.fid);
         case fop::Status::kCorrupt:
         case fop::Status::kMediumMissing:

@@ -172,7 +172,7 @@ private:
     friend Transfer;
 
     void on_message(std::span<const std::byte> message) override;
-    bool poll() override { return false; }
+    bool poll() override { return sleep_max() == Duration{0}; }
     void end_of_turn() override;
     Duration sleep_max() override {
         const bool is_idle = turn_end_.empty() && greetings_.empty() && ends_.empty();
