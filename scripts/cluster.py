@@ -57,7 +57,8 @@ def configuration(directory, names, i, with_etcd):
     return json.dumps({
         "node": {"name": names[i], "data_dir": str(node / "data")},
         "fabric": {"listen": [address_of(i)]},
-        "localities": {"cores": 1, "buffers": "2MiB"},
+        # The daemons share the cores of one machine.
+        "localities": {"cores": 1, "buffers": "2MiB", "spin": "0s"},
         "auth": {"principals": str(directory / "principals.yaml"), "peer_key": str(directory / "peer.key")},
         "admin": {"socket": str(node / "admin.sock"), "metrics": "none"},
         "eh": {"kind": "peers", "expect": len(names), **members},

@@ -16,7 +16,8 @@ class ClusterLimitsBase(EpochsTestCase):
         # Nobody is left out because the machine is busy for a second.
         node = super().make_node(name, **options, timeout="10s", grace="2s", root_silent="4s")
         node.settings["auth"] = {"mode": "none", "peer_key": node.settings["auth"]["peer_key"]}
-        node.settings["localities"] = {"cores": 1, "buffers": "2MiB"}
+        # The daemons and their clients share the cores of one machine.
+        node.settings["localities"] = {"cores": 1, "buffers": "2MiB", "spin": "0s"}
         node.settings["pools"] = [{"name": "fast"}]
         node.settings["devices"] = [{"name": "d0", "path": str(node.path / "d0.img"), "pool": "fast", "size": "256MiB"}]
         return node.write_config(lrs={"policy": "tbf", "tbf": {"rules": [self.rule()]}})

@@ -213,6 +213,11 @@ def resident_bytes(pid, kind):
     return int(re.search(rf"{kind}:\s+(\d+) kB", status)[1]) << 10
 
 
+def is_stopped(pid):
+    return all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+               for each in Path(f"/proc/{pid}/task").iterdir())
+
+
 def files_count(pid):
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
@@ -331,8 +336,7 @@ class Daemon:
         self.signal(signal.SIGCONT)
 
     def is_stopped(self):
-        return all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T"
-                   for each in self._proc("task").iterdir())
+        return is_stopped(self.pid)
 
     def kill(self):
         if self.process.poll() is None:

@@ -237,10 +237,13 @@ MEASUREMENTS = {
     'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"':
         Elsewhere("tests/sim/epochs_test.cc", 'TEST_CASE("sim epochs: after any faults all move together again"'),
     'build/release/bin/test_sim "sim policies*" -s': Elsewhere("tests/sim/policies_test.cc", 'TEST_CASE("sim policies: '),
-    **dict.fromkeys(["strace -f -c", "perf stat -e raw_syscalls:sys_enter", "perf stat -r 20", "perf record"], PART),
+    **dict.fromkeys(["perf stat -e raw_syscalls:sys_enter", "perf stat -r 20", "perf record"], PART),
     "fopctl bench --op read --size 4k": Run("fopctl bench --op read --size 4k --seconds 0.1 --object-size 4M"),
     "fopctl bench --op echo --size 64 --depth 64 --jobs 2":
         Run("fopctl bench --op echo --size 64 --depth 64 --jobs 2 --seconds 0.1"),
+    "fopctl bench --op read --size 4k --depth 1":
+        Run("fopctl bench --op read --size 4k --depth 1 --seconds 0.1 --object-size 4M"),
+    "fopctl bench --op echo --size 64 --depth 1": Run("fopctl bench --op echo --size 64 --depth 1 --seconds 0.1"),
     "fopctl bench --op read --size 4k --depth 32":
         Run("fopctl bench --op read --size 4k --depth 32 --seconds 0.1 --object-size 4M"),
     "fopctl rm -r t/ --yes": Run(before="fopctl put -r results t/"),

@@ -8,7 +8,7 @@ import subprocess
 import termios
 import unittest
 
-from fopd_process import DONE, FOPCTL, NO_SERVER, wait_until
+from fopd_process import DONE, FOPCTL, NO_SERVER, is_stopped, wait_until
 from storage_process import StorageTestCase
 from terminal import Terminal
 
@@ -163,6 +163,8 @@ class TopTest(StorageTestCase):
         os.kill(terminal.pid, signal.SIGTSTP)
         wait_until(lambda: terminal.read() or terminal.output.endswith(LEAVE), "the terminal is given back")
         self.assertTrue(terminal.modes() & termios.ICANON)
+        # It stops itself, after that. An earlier SIGCONT would be without effect.
+        wait_until(lambda: is_stopped(terminal.pid), "it is stopped")
         before = len(terminal.output)
         os.kill(terminal.pid, signal.SIGCONT)
         wait_until(lambda: terminal.read() or "\x1b[?1049h" in terminal.output[before:], "it goes on")
