@@ -4,9 +4,9 @@
 
 namespace fopd::store {
 
-namespace {
-
 using Found = LayeredIndex::Found;
+
+namespace {
 
 bool comes_before(const Key& one, const Key& other) {
     return std::ranges::lexicographical_compare(one.bytes(), other.bytes());

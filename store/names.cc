@@ -7,6 +7,8 @@
 
 namespace fopd::store {
 
+using Found = LayeredIndex::Found;
+
 namespace {
 
 NameRef ref_of(const NameClaim& claim) {
@@ -199,7 +201,7 @@ Result<std::optional<NameOwner>> NameShard::look_up(NameRef name) {
     const NameKey to = NameKey::last_claim(name);
     const auto found = index_.past_erased(index_.at_or_after({.from = from, .to = to}));
     if (!found) return std::unexpected(found.error());
-    if (*found == LayeredIndex::Found::kNothing) return std::nullopt;
+    if (*found == Found::kNothing) return std::nullopt;
     const auto claim = read_claim(NameKind::kClaim, index_.entry());
     if (!claim) return std::unexpected(claim.error());
     return NameOwner{.fid = claim->fid, .version = claim->version};
@@ -213,8 +215,8 @@ Result<bool> NameShard::has_rivals(NameRef name) {
     unsigned count = 0;
     for (auto found = index_.at_or_after({.from = from, .to = to});; found = index_.next()) {
         if (!found) return std::unexpected(found.error());
-        if (*found == LayeredIndex::Found::kNothing) return false;
-        if (*found == LayeredIndex::Found::kEntry && ++count == 2) return true;
+        if (*found == Found::kNothing) return false;
+        if (*found == Found::kEntry && ++count == 2) return true;
     }
 }
 
@@ -266,11 +268,11 @@ Result<bool> NameShard::walk_on(Walk& walk) {
     auto found = index_.at_or_after({.from = walk.from, .to = walk.to});
     for (std::uint32_t count = 1;; ++count) {
         if (!found) return std::unexpected(found.error());
-        if (*found == LayeredIndex::Found::kNothing) {
+        if (*found == Found::kNothing) {
             walk.page.end = true;
             return false;
         }
-        if (*found == LayeredIndex::Found::kEntry) {
+        if (*found == Found::kEntry) {
             const auto claim = read_claim(walk.kind, index_.entry());
             if (!claim) return std::unexpected(claim.error());
             if (walk.wants(*claim)) {
@@ -278,7 +280,7 @@ Result<bool> NameShard::walk_on(Walk& walk) {
                 walk.page.claims.push_back(claim->claim());
             }
         }
-        if (count == kEntriesATurn || *found == LayeredIndex::Found::kErasedKeys) {
+        if (count == kEntriesATurn || *found == Found::kErasedKeys) {
             const Bytes key = index_.entry().key;
             if (key.size() == kIndexKeyBytesMax) {
                 return std::unexpected(

@@ -352,7 +352,7 @@ TEST_CASE("io_sched tape: the most urgent go first, on a cartridge and among car
     // One that is being read, so that all others wait.
     push(1, 100, 0);
     // The most bytes wait for cartridge 2, and for cartridge 3 the most urgent.
-    for (const std::uint64_t offset : {21, 22, 23}) push(2, offset, 10);
+    for (const std::uint64_t offset : {21U, 22U, 23U}) push(2, offset, 10);
     push(3, 31, 200);
     // Along the tape, but those of a lower urgency later, and the background last.
     push(1, 11, 5);
