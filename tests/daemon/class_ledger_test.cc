@@ -133,7 +133,7 @@ TEST_CASE("class ledger: each rule in force has its figures, also without a clas
 
 TEST_CASE("class ledger: totals of a rule do not fall when it comes back into force", "[daemon]") {
     LedgerStage stage;
-    const auto served = [&stage](int requests) {
+    const auto served = [&stage](std::uint64_t requests) {
         lrs::ClassNews news = news_of("jobs{job=a}", requests, 3, 2s);
         news.rule = "jobs";
         stage.take(0, {news}, 0s);

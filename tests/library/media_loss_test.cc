@@ -433,7 +433,7 @@ TEST_CASE("library: a cartridge whose data two drives find damaged is suspect", 
     devices::CartridgeImage& image = tape_of(stage, object.barcode);
     // VOL1, three labels and a filemark come first.
     image.make_unreadable(5);
-    for (int tries = 0; tries < 2; ++tries) {
+    for (std::size_t tries = 0; tries < 2; ++tries) {
         REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
         const RecallEnd end = stage.wait_for(object.fid);
         CHECK(end.how == RecallEnd::How::kFailed);

@@ -35,7 +35,7 @@ constexpr StagedObjects::Limits kAll{.bytes = 1'000'000, .objects = 1000};
 
 TEST_CASE("library staged: the oldest of a group are taken, within the limits", "[library]") {
     StagedObjects staged;
-    for (const std::uint64_t each : {3, 1, 2, 4}) staged.needs_copy(object(each));
+    for (const std::uint64_t each : {3U, 1U, 2U, 4U}) staged.needs_copy(object(each));
     staged.needs_copy(object(5, 10, "other"));
 
     REQUIRE(numbers(staged.take({.pool = kPool}, {.bytes = 25, .objects = 10})) ==
@@ -123,7 +123,7 @@ TEST_CASE("library staged: what is given up comes back when it changes", "[libra
 
 TEST_CASE("library staged: objects with a copy are found by age, for each disk", "[library]") {
     StagedObjects staged;
-    for (const std::uint64_t each : {2, 1, 3}) staged.has_copy(object(each));
+    for (const std::uint64_t each : {2U, 1U, 3U}) staged.has_copy(object(each));
     auto elsewhere = object(0);
     elsewhere.fid.high = 2ULL << 48;
     staged.has_copy(elsewhere);

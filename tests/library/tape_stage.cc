@@ -49,7 +49,8 @@ Task<Result<std::string>> StageBay::read_media(core::Reactor* reactor) {
 }
 
 Task<Result<void>> StageBay::write_media(core::Reactor* reactor, std::string text) {
-    co_await reactor->sleep_for(1ms);
+    const auto slept = co_await reactor->sleep_for(1ms);
+    ENSURE(slept.has_value());
     if (refuses_to_write) {
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the table"});
     }

@@ -357,11 +357,11 @@ private:
               epochs(on, fold),
               scheduler(on, std::move(policy), &epochs),
               taker(scheduler) {}
-        void close(core::VirtualWorld& world) {
+        void close(core::VirtualWorld& at) {
             for (const auto& [text, client] : clients) client->stop();
             taker.is_closing = true;
             scheduler.shutdown();
-            REQUIRE(world.run(reactor, epochs.close()));
+            REQUIRE(at.run(reactor, epochs.close()));
         }
 
         core::Reactor& reactor;
