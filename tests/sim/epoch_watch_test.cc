@@ -77,7 +77,7 @@ TEST_CASE("sim epoch watch: an epoch has the same bytes and view at all members"
 }
 
 TEST_CASE("sim epoch watch: a member begins no epoch twice, and no earlier one", "[sim]") {
-    const eh::EpochNumber second = GENERATE(4, 5);
+    const eh::EpochNumber second = GENERATE(4U, 5U);
     Watched watch;
     watch.begin("a", 5);
     watch.begin("a", second);
@@ -85,7 +85,7 @@ TEST_CASE("sim epoch watch: a member begins no epoch twice, and no earlier one",
 }
 
 TEST_CASE("sim epoch watch: an epoch has a committed view", "[sim]") {
-    const eh::ViewNumber view = GENERATE(0, 2);
+    const eh::ViewNumber view = GENERATE(0U, 2U);
     Watched watch;
     watch.begin("a", 1, view);
     CHECK(watch.broken_law() == "I7");
