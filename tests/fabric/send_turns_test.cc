@@ -3,6 +3,7 @@
 // data at once, so that nothing but the turns decides who is sent how much.
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ public:
     // Both are used on the server's thread only.
     std::vector<int> accepted;
     std::vector<Taken> taken;
+    // From now on what is longer than a few bytes fails to be sent, as if the peer had gone.
+    bool has_peer_gone = false;
     // How often a few bytes were sent.
     std::atomic<std::size_t> short_sends = 0;
 
@@ -80,6 +83,7 @@ public:
             ++short_sends;
             return sent;
         }
+        if (has_peer_gone) return -EPIPE;
         taken.push_back({.fd = fd, .bytes = total});
         return static_cast<ssize_t>(total);
     }
@@ -282,6 +286,33 @@ TEST_CASE("fabric tcp: many messages do not wait for the end of the turn", "[fab
     CHECK(taken.back() == taken[kMessages - 2]);
     REQUIRE(
         stage.server().wait([&] { return stage.sockets().taken_bytes() >= kMessages * kBytes; }));
+}
+
+TEST_CASE("fabric tcp: a send that fails while a message is received loses no later message",
+          "[fabric]") {
+    const Way way = any_way();
+    CAPTURE(way.encrypts, way.world == World::kRealUring);
+    TakingStage stage(way);
+    Process& server = stage.server();
+    Memory& reply = server.memory(std::string(40U << 10, 'x'));
+    End& near = stage.modest.front().client;
+    End& far = stage.modest.front().server;
+    server.run([&] {
+        server.when_message = [&] {
+            if (server.messages.size() > 1) return;
+            // The second message is there before the send of the reply fails.
+            const Op& second = near.send("second");
+            stage.client().wait([&] { return second.done(); });
+            stage.sockets().has_peer_gone = true;
+            far.send(reply);
+        };
+    });
+
+    near.send("first");
+
+    REQUIRE(server.wait([&] { return far.closed.has_value(); }));
+    CHECK(server.seen([&] { return server.messages; }) ==
+          std::vector<std::string>{"first", "second"});
 }
 
 }  // namespace fopd::fabric::testing::send_turns_test
