@@ -37,7 +37,6 @@ LOADS = (
 
 
 class Done(NamedTuple):
-    ops: float
     ops_per_s: float
     p50_us: float
 
@@ -79,7 +78,7 @@ class Fopd:
             self.daemon.programs / "fopctl", "bench", "--server", self.daemon.address, "--json", "--op", load.op,
             "--object", "beside", "--object-size", str(FILE_BYTES), "--size", str(load.size), "--depth", str(load.depth),
             "--seconds", str(seconds)]))
-        return Done(result["ops"], result["ops_per_s"], result["p50_us"])
+        return Done(result["ops_per_s"], result["p50_us"])
 
 
 class NbdServer:
@@ -118,7 +117,7 @@ class NbdServer:
                    "--norandommap", "--output-format=json"])
         job = json.loads(out[out.index("{"):])["jobs"][0]
         part = job[load.op]
-        return Done(part["total_ios"], part["iops"], part["clat_ns"]["percentile"]["50.000000"] / 1000)
+        return Done(part["iops"], part["clat_ns"]["percentile"]["50.000000"] / 1000)
 
     def end(self):
         self.process.terminate()
@@ -184,14 +183,15 @@ def installed(names):
 
 
 def in_the_middle(server, load, seconds, look):
-    """Runs the load, and look(time) in its middle half: a load begins with what is not among its operations. Returns the
-    load's figures, and what look() counted, for each operation."""
+    """Runs the load, and look(time) while it is under way: before, clients start and warm up, and servers make threads.
+    Returns the load's figures, and what look() counted, for each operation."""
+    part = 0.4 * seconds
     with concurrent.futures.ThreadPoolExecutor() as pool:
         loading = pool.submit(server.load, load, seconds)
-        time.sleep(seconds / 4)
-        counted = look(seconds / 2)
+        time.sleep(part)
+        counted = look(part)
         done = loading.result()
-    return done, None if counted is None else counted / (done.ops_per_s * seconds / 2)
+    return done, None if counted is None else counted / (done.ops_per_s * part)
 
 
 def system_calls(server, load, seconds):

@@ -232,7 +232,7 @@ MEASUREMENTS = {
         "scripts/test --long swarm",
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
-        "bench/objects.py --beside nbdkit,qsd --seconds 2 --rounds 3",
+        "bench/objects.py --beside nbdkit,qsd --seconds 1 --rounds 1",
     ], MEASURES),
     'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"':
         Elsewhere("tests/sim/epochs_test.cc", 'TEST_CASE("sim epochs: after any faults all move together again"'),
