@@ -41,11 +41,14 @@ public:
     // Register a descriptor, or a region of memory, with the kernel. The returned File or Buffer
     // carries its entry or region number. When no entry for a file is free, attach() returns a File
     // without one. attach_region() fails with kNoSpace when the memory lock limit is too small, and
-    // with kUnsupported when the backend has no registered regions.
-    virtual Result<File> attach(int fd) = 0;
-    virtual void detach(const File& file) = 0;
-    virtual Result<Buffer> attach_region(std::span<std::byte> memory) = 0;
-    virtual void detach_region(const Buffer& region) = 0;
+    // with kUnsupported when the backend has no registered regions. Unless overridden, a backend
+    // has neither entries nor regions.
+    virtual Result<File> attach(int fd) { return File{.fd = fd}; }
+    virtual void detach(const File& /*file*/) {}
+    virtual Result<Buffer> attach_region(std::span<std::byte> /*memory*/) {
+        return std::unexpected(Error{.code = Errc::kUnsupported, .context = "register buffers"});
+    }
+    virtual void detach_region(const Buffer& /*region*/) {}
 };
 
 }  // namespace fopd::core

@@ -66,13 +66,6 @@ public:
         [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
     }
 
-    Result<File> attach(int fd) override { return File{.fd = fd}; }
-    void detach(const File&) override {}
-    Result<Buffer> attach_region(std::span<std::byte>) override {
-        return std::unexpected(Error{.code = Errc::kUnsupported, .context = "register buffers"});
-    }
-    void detach_region(const Buffer&) override {}
-
 private:
     // ppoll(2) takes null as "no time-out"; a very long one is equivalent here.
     timespec timeout_until(Instant until) {

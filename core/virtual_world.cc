@@ -49,12 +49,9 @@ public:
     bool has_completions() override { return false; }
     void wake() override { world_.make_runnable(*this); }
 
-    Result<File> attach(int fd) override { return File{.fd = fd}; }
-    void detach(const File&) override {}
     Result<Buffer> attach_region(std::span<std::byte> memory) override {
         return Buffer{.data = memory.data(), .size_bytes = memory.size(), .region = 0};
     }
-    void detach_region(const Buffer&) override {}
 
     void complete_due() {
         while (!pending_.empty() && pending_.front().at <= world_.now_) {

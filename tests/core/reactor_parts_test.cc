@@ -422,12 +422,6 @@ public:
         return op_ != nullptr && now_ >= spins_since_ + kSpin + 20us;
     }
     void wake() override {}
-    Result<File> attach(int fd) override { return File{.fd = fd}; }
-    void detach(const File&) override {}
-    Result<Buffer> attach_region(std::span<std::byte>) override {
-        return std::unexpected(Error{.code = Errc::kUnsupported, .context = "register buffers"});
-    }
-    void detach_region(const Buffer&) override {}
 
 private:
     Instant now_{1s};
