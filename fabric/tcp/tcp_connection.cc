@@ -12,9 +12,10 @@ namespace fopd::fabric {
 
 namespace {
 
-// One turn receives at most this often for a connection, so that others get theirs. See WorkTurns,
-// too.
+// One turn receives and sends at most this often for a connection, so that others get theirs. See
+// WorkTurns, too.
 constexpr int kReceivesPerTurn = 4;
+constexpr int kSendsPerTurn = 4;
 // So many bytes of messages do not wait for the end of the turn, if the turn allows it: the peer
 // handles them while this side goes on. Transfers do not count. They keep both sides busy anyway,
 // and take a quarter more CPU if each is sent alone.
@@ -23,7 +24,7 @@ constexpr std::size_t kMessageBytesToFlush = 32U << 10;
 constexpr std::size_t kFramesPerSend = 32;
 // Operations that complete in a turn although receiving has used up what the turn may cost: a peer
 // that sends all the time shall not hold back those that a turn has sent.
-constexpr std::size_t kCompletionsAtLeast = 128;
+constexpr std::size_t kCompletionsAtLeast = kSendsPerTurn * kFramesPerSend;
 // Bytes that one system call sends, if they are not encrypted: room for a transfer of 1 MiB and its
 // header.
 constexpr std::size_t kBytesPerSend = (1U << 20) + (4U << 10);
@@ -187,7 +188,15 @@ void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
 
 // -- sending --
 
-void TcpConnection::flush(int sends_max) {
+void TcpConnection::flush() {
+    flush_up_to(kSendsPerTurn);
+}
+
+void TcpConnection::flush_once() {
+    flush_up_to(1);
+}
+
+void TcpConnection::flush_up_to(int sends_max) {
     unflushed_message_bytes_ = 0;
     if (socket_ == nullptr || send_failed_ || state_ == State::kConnecting) return;
     const WantsFlush& place = *this;

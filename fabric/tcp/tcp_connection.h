@@ -123,10 +123,10 @@ private:
     // Receives, and calls the user back for the events since the last call. The connection may be
     // destroyed on return.
     void work();
-    // Sends queued frames with so many system calls at most, and for a limited time. Calls nobody
+    // Sends queued frames, for a limited time; flush_once() with one system call. Calls nobody
     // back.
-    static constexpr int kSendsPerTurn = 4;
-    void flush(int sends_max);
+    void flush();
+    void flush_once();
 
     // -- FrameUser and Socket::User --
     Result<Destination> on_frame(const Frame& frame) override;
@@ -137,6 +137,7 @@ private:
     void start(TransferOp& op, TransferOp::Kind kind);
     void queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op = nullptr);
     void on_socket_connected();
+    void flush_up_to(int sends_max);
     // Give bytes to the kernel. kSome: it takes no more now. kFailed: the connection is broken.
     enum class Sent : std::uint8_t { kAll, kSome, kFailed };
     Sent send_frames(std::size_t frames_max);

@@ -144,15 +144,14 @@ void TcpMachine::limit_incomplete() {
 
 void TcpMachine::flush_early(TcpConnection& connection) {
     if (!sending_.serve_early(static_cast<WantsFlush&>(connection))) return;
-    connection.flush(1);
+    connection.flush_once();
     sending_.end_service();
 }
 
 void TcpMachine::end_of_turn() {
     sending_.begin_turn();
     while (HasWork* const each = sending_.next()) {
-        static_cast<TcpConnection&>(static_cast<WantsFlush&>(*each))
-            .flush(TcpConnection::kSendsPerTurn);
+        static_cast<TcpConnection&>(static_cast<WantsFlush&>(*each)).flush();
         sending_.end_service();
     }
     // Connections that are left are served in the next turn, for which the reactor does not sleep.

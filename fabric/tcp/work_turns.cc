@@ -21,14 +21,10 @@ HasWork* WorkTurns::next() {
             }
             line.debt = 0;  // Nobody else waits.
         }
-        HasWork* const served = line.waiting.pop_front();
-        ENSURE(served != nullptr);
-        --waiting_count_;
+        HasWork& served = line.waiting.front();
         --left_;
-        if (line.waiting.empty()) line.unlink();
-        served_ = &line;
-        served_cost_ = 0;
-        return served;
+        begin_service(served);
+        return &served;
     }
     cost_ = 0;
     return nullptr;
@@ -37,11 +33,15 @@ HasWork* WorkTurns::next() {
 bool WorkTurns::serve_early(HasWork& place) {
     ENSURE(served_ == nullptr && place.linked());
     if (cost_ >= kEarlyCostMax || place.line_->debt >= kQuantum) return false;
+    begin_service(place);
+    is_served_early_ = true;
+    return true;
+}
+
+void WorkTurns::begin_service(HasWork& place) {
     place.withdraw();
     served_ = place.line_;
     served_cost_ = 0;
-    is_served_early_ = true;
-    return true;
 }
 
 void WorkTurns::add_cost(std::size_t cost) {

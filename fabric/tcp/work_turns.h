@@ -61,6 +61,7 @@ private:
     };
     using Lines = std::map<std::string, Line>;
 
+    void begin_service(HasWork& place);
     void put_last(Line& line);
 
     Line strangers_;
