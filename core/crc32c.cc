@@ -6,8 +6,7 @@
 #include <cstring>
 
 #ifdef __x86_64__
-#include <nmmintrin.h>
-#include <wmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace fopd::core {
@@ -112,32 +111,81 @@ FOPD_TARGET_CRC std::uint32_t crc32c_by_instruction(std::span<const std::byte> b
     return ~narrow;
 }
 
-#endif
+#define FOPD_TARGET_WIDE __attribute__((target("avx512f,vpclmulqdq,sse4.2,pclmul")))
 
-using Function = std::uint32_t (*)(std::span<const std::byte>, std::uint32_t);
-
-Function best_function() {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) {
-        return crc32c_by_instruction;
-    }
-#endif
-    return crc32c_by_tables;
+// Replaces 16 bytes (each 16 of the 64) by others of the same checksum, which are to be added to
+// the bytes that stand `Bytes` further on.
+template <std::size_t Bytes>
+FOPD_TARGET_WIDE __m128i moved(__m128i value) {
+    const __m128i factors = _mm_set_epi64x(shift_factor(Bytes), shift_factor(Bytes + 8));
+    return _mm_xor_si128(_mm_clmulepi64_si128(value, factors, 0x00),
+                         _mm_clmulepi64_si128(value, factors, 0x11));
 }
+
+template <std::size_t Bytes>
+FOPD_TARGET_WIDE __m512i moved(__m512i value) {
+    const __m512i factors = _mm512_set4_epi64(shift_factor(Bytes), shift_factor(Bytes + 8),
+                                              shift_factor(Bytes), shift_factor(Bytes + 8));
+    return _mm512_xor_si512(_mm512_clmulepi64_epi128(value, factors, 0x00),
+                            _mm512_clmulepi64_epi128(value, factors, 0x11));
+}
+
+constexpr std::size_t kWide = sizeof(__m512i);
+// Four independent values keep the multiplier busy, which has a latency of several cycles.
+constexpr std::size_t kWideRound = 4 * kWide;
+
+FOPD_TARGET_WIDE __m512i load_wide(const std::byte* from) {
+    return _mm512_loadu_si512(from);
+}
+
+// The plain intrinsic makes GCC 12 warn of an uninitialized value.
+template <int Number>
+FOPD_TARGET_WIDE __m128i quarter(__m512i value) {
+    return _mm512_maskz_extracti32x4_epi32(0xf, value, Number);
+}
+
+// Twice as fast as the CRC instruction.
+FOPD_TARGET_WIDE std::uint32_t crc32c_by_wide_products(std::span<const std::byte> bytes,
+                                                       std::uint32_t seed) {
+    if (bytes.size() < kWideRound) return crc32c_by_instruction(bytes, seed);
+    const std::byte* at = bytes.data();
+    std::size_t left = bytes.size() - kWideRound;
+    const __m512i before = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~seed)));
+    __m512i first = _mm512_xor_si512(load_wide(at), before);
+    __m512i second = load_wide(at + kWide);
+    __m512i third = load_wide(at + 2 * kWide);
+    __m512i fourth = load_wide(at + 3 * kWide);
+    for (at += kWideRound; left >= kWideRound; at += kWideRound, left -= kWideRound) {
+        first = _mm512_xor_si512(moved<kWideRound>(first), load_wide(at));
+        second = _mm512_xor_si512(moved<kWideRound>(second), load_wide(at + kWide));
+        third = _mm512_xor_si512(moved<kWideRound>(third), load_wide(at + 2 * kWide));
+        fourth = _mm512_xor_si512(moved<kWideRound>(fourth), load_wide(at + 3 * kWide));
+    }
+    const __m512i upper = _mm512_xor_si512(moved<3 * kWide>(first), moved<2 * kWide>(second));
+    const __m512i lower = _mm512_xor_si512(moved<kWide>(third), fourth);
+    const __m512i wide = _mm512_xor_si512(upper, lower);
+    const __m128i value =
+        _mm_xor_si128(_mm_xor_si128(moved<48>(quarter<0>(wide)), moved<32>(quarter<1>(wide))),
+                      _mm_xor_si128(moved<16>(quarter<2>(wide)), quarter<3>(wide)));
+    std::uint64_t crc = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(value)));
+    crc = _mm_crc32_u64(crc, static_cast<std::uint64_t>(_mm_extract_epi64(value, 1)));
+    return crc32c_by_instruction({at, left}, ~static_cast<std::uint32_t>(crc));
+}
+
+#endif
 
 std::uint32_t choose_first(std::span<const std::byte> bytes, std::uint32_t seed);
 
 // All threads that still find choose_first here choose the same function.
-constinit std::atomic<Function> chosen = choose_first;
+constinit std::atomic<Crc32cFunction> chosen = choose_first;
 
 std::uint32_t choose_first(std::span<const std::byte> bytes, std::uint32_t seed) {
-    const Function best = best_function();
+    const Crc32cFunction best = crc32c_functions().front();
     chosen.store(best, std::memory_order_relaxed);
     return best(bytes, seed);
 }
 
-}  // namespace
-
+// Uses look-up tables only.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t seed) {
     std::uint32_t crc = ~seed;
     const std::byte* at = bytes.data();
@@ -151,6 +199,22 @@ std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t s
     }
     for (; left > 0; ++at, --left) crc = add_byte(crc, *at);
     return ~crc;
+}
+
+}  // namespace
+
+std::vector<Crc32cFunction> crc32c_functions() {
+    std::vector<Crc32cFunction> functions;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) {
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq")) {
+            functions.push_back(crc32c_by_wide_products);
+        }
+        functions.push_back(crc32c_by_instruction);
+    }
+#endif
+    functions.push_back(crc32c_by_tables);
+    return functions;
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace fopd::core {
 
@@ -11,7 +12,9 @@ namespace fopd::core {
 // processor. Thread-safe.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0);
 
-// Uses look-up tables only, as crc32c() does on processors without a CRC instruction. For tests.
-std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t seed = 0);
+using Crc32cFunction = std::uint32_t (*)(std::span<const std::byte>, std::uint32_t seed);
+// The implementations that this processor can run. The first is the fastest, and that of crc32c().
+// For tests and benches.
+std::vector<Crc32cFunction> crc32c_functions();
 
 }  // namespace fopd::core
