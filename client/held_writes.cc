@@ -69,14 +69,17 @@ void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range, const fop::Re
             ++part;
             continue;
         }
-        const Held whole = part->second;
-        part = erase(fid, parts, part);
-        const auto rest = [&](std::uint64_t from, std::uint64_t to) {
-            const auto bytes = std::span(whole.bytes).subspan(from - start, to - from);
-            return Held{.bytes = {bytes.begin(), bytes.end()}, .receipt = whole.receipt};
+        const auto rest = [&held = part->second, start](std::uint64_t from, std::uint64_t to) {
+            const auto bytes = std::span(held.bytes).subspan(from - start, to - from);
+            return Held{.bytes = {bytes.begin(), bytes.end()}, .receipt = held.receipt};
         };
-        if (start < range.offset) insert(fid, parts, start, rest(start, range.offset));
-        if (end > range.end()) insert(fid, parts, range.end(), rest(range.end(), end));
+        std::optional<Held> before;
+        std::optional<Held> behind;
+        if (start < range.offset) before = rest(start, range.offset);
+        if (end > range.end()) behind = rest(range.end(), end);
+        part = erase(fid, parts, part);
+        if (before) insert(fid, parts, start, std::move(*before));
+        if (behind) insert(fid, parts, range.end(), std::move(*behind));
     }
     if (parts.empty()) objects_.erase(object);
 }
