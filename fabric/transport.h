@@ -159,13 +159,13 @@ public:
     virtual void refuse(std::string_view words) = 0;
 };
 
-// Receives the messages of all connections of a machine. A message does not tell which connection
-// delivered it: its content must prove its sender.
+// Receives the messages of all connections of a machine.
 class MessageUser {
 public:
     // `message` is aligned to fop::kMessageAlignment, and valid during the call; afterwards its
-    // buffer receives another message.
-    virtual void on_message(std::span<const std::byte> message) = 0;
+    // buffer receives another message. `by` is the connection that has delivered it. Null: the
+    // transport cannot tell, as `ofi`, and only the content of the message can prove its sender.
+    virtual void on_message(std::span<const std::byte> message, const Connection* by) = 0;
 
 protected:
     ~MessageUser() = default;

@@ -417,7 +417,7 @@ void MemMachine::take_message(MemConnection& connection, const MemPacket& packet
         taken->size = std::exchange(connection.taken_bytes_, 0);
         connection.peer_.station->push(std::move(taken));
     }
-    messages_.on_message(packet.bytes);
+    messages_.on_message(packet.bytes, &connection);
 }
 
 void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPacket> request) {

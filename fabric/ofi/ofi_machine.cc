@@ -441,7 +441,7 @@ std::uint32_t OfiMachine::read_completions() {
 
 void OfiMachine::take_message(const Receive& receive, std::size_t told_bytes) {
     if (told_bytes > receive_bytes_) return warn_too_long();
-    messages_.on_message({receive.bytes, told_bytes});
+    messages_.on_message({receive.bytes, told_bytes}, nullptr);
 }
 
 void OfiMachine::warn_too_long() {

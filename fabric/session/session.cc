@@ -116,13 +116,7 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
     // A stranger that listens on the network has repeated a sealed message that was received
     // before.
     if (!sealed || prefix.sequence < next_in_) {
-        host_.statistics_.unsealed.add(1);
-        emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",
-             {{"session", std::string_view(format_session_id(handle_))},
-              {"names_peer", std::string_view(peer_)},
-              {"reason",
-               std::string_view(sealed ? "repeated" : "not sealed with the session's key")}});
-        return;
+        return drop_unsealed(sealed ? "repeated" : "not sealed with the session's key");
     }
     if (prefix.sequence > next_in_) {
         host_.statistics_.broken.add(1);
@@ -146,6 +140,14 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
         return end(Errc::kInvalid, "the peer does not keep to the protocol");
     }
     if (state_ == State::kOpen && message_grant_.urgent()) wants_turn();
+}
+
+void Session::drop_unsealed(std::string_view reason) {
+    host_.statistics_.unsealed.add(1);
+    emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",
+         {{"session", std::string_view(format_session_id(handle_))},
+          {"names_peer", std::string_view(peer_)},
+          {"reason", reason}});
 }
 
 bool Session::on_opened_message(const fop::Prefix& prefix, std::span<const std::byte> message) {

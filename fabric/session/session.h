@@ -204,6 +204,7 @@ private:
 
     // The host calls these with messages that name this session.
     void on_message(const fop::Prefix& prefix, std::span<const std::byte> message);
+    void drop_unsealed(std::string_view reason);
     void on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool take_greeting(std::span<const std::byte> envelope);
     // Handles the client's first greeting. The host calls this when it has time, because the key

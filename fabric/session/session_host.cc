@@ -238,7 +238,7 @@ Session* SessionHost::find(std::uint64_t handle) {
     return sessions_[index]->handle_ == handle ? sessions_[index].get() : nullptr;
 }
 
-void SessionHost::on_message(std::span<const std::byte> message) {
+void SessionHost::on_message(std::span<const std::byte> message, const Connection* by) {
     const auto prefix = fop::read_prefix(message);
     Session* const session = prefix ? find(prefix->session) : nullptr;
     if (session == nullptr) {
@@ -248,6 +248,11 @@ void SessionHost::on_message(std::span<const std::byte> message) {
             {{"bytes", static_cast<std::uint64_t>(message.size())},
              {"reason", std::string_view(prefix ? "unknown session id" : prefix.error().context)}});
         return;
+    }
+    // A stranger that listens on the network has copied a message of the session, perhaps one that
+    // has not arrived yet.
+    if (by != nullptr && by != session->connection_.get()) {
+        return session->drop_unsealed("sent over another connection");
     }
     session->on_message(*prefix, message);
 }

@@ -171,7 +171,7 @@ private:
     friend SendBuffer;
     friend Transfer;
 
-    void on_message(std::span<const std::byte> message) override;
+    void on_message(std::span<const std::byte> message, const Connection* by) override;
     bool poll() override { return sleep_max() == Duration{0}; }
     void end_of_turn() override;
     Duration sleep_max() override {

@@ -477,7 +477,7 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
             user_.on_connected(body);
             break;
         case FrameKind::kRefuse: lose(kRefused, text_of(body)); break;
-        case FrameKind::kMessage: machine.deliver(body); break;
+        case FrameKind::kMessage: machine.deliver(body, *this); break;
         case FrameKind::kReadData: end_oldest_read(); return true;
         case FrameKind::kWrite: taken_write_.unlink(); return true;
         case FrameKind::kRead:

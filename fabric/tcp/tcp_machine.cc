@@ -158,13 +158,13 @@ void TcpMachine::end_of_turn() {
     if (sleep_max() == Duration{0}) want_turn();
 }
 
-void TcpMachine::deliver(std::span<const std::byte> message) {
+void TcpMachine::deliver(std::span<const std::byte> message, const TcpConnection& by) {
     if (reinterpret_cast<std::uintptr_t>(message.data()) % fop::kMessageAlignment != 0) {
         core::copy_bytes(message, aligned_);
         message = std::span(aligned_).first(message.size());
     }
     count_call_back();
-    messages_.on_message(message);
+    messages_.on_message(message, &by);
 }
 
 Duration TcpMachine::sleep_max() {

@@ -77,7 +77,7 @@ private:
     // would.
     void limit_incomplete();
     // Passes a message to the user, aligned to fop::kMessageAlignment.
-    void deliver(std::span<const std::byte> message);
+    void deliver(std::span<const std::byte> message, const TcpConnection& by);
 
     class WakeUp final : public core::Timer {
     public:

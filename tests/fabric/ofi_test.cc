@@ -88,7 +88,7 @@ struct User final : ConnectionUser {
 };
 
 struct Inbox final : MessageUser {
-    void on_message(std::span<const std::byte> message) override {
+    void on_message(std::span<const std::byte> message, const Connection* /*by*/) override {
         messages.push_back(text_of(message));
     }
     std::vector<std::string> messages;

@@ -193,7 +193,7 @@ private:
         request_ = std::move(request);
     }
     void on_silent(std::uint32_t) override {}
-    void on_message(std::span<const std::byte>) override {}
+    void on_message(std::span<const std::byte>, const Connection*) override {}
     void on_connected(std::span<const std::byte>) override { ++connected_; }
     void on_closed(const Error&, std::string_view) override { ++closed; }
     Task<bool> wait_until(std::function<bool()> done) const {

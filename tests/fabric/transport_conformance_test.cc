@@ -176,6 +176,32 @@ TEST_CASE("fabric transport: one machine has many connections", "[fabric]") {
 
 // -- messages --
 
+TEST_CASE("fabric transport: a message comes with the connection that has delivered it",
+          "[fabric]") {
+    const Kind kind = any_kind();
+    CAPTURE(kind);
+    Stage stage(kind);
+    const Pair first = stage.connect();
+    const Pair second = stage.connect();
+
+    second.client.send("one");
+    second.client.send("two");
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 2; }));
+    first.client.send("three");
+    first.server.send("answer");
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 3; }));
+    REQUIRE(stage.client().wait([&] { return stage.client().messages.size() == 1; }));
+
+    const auto told = [&](const End& end) {
+        return end.process.seen([&] { return end.messages; });
+    };
+    const std::size_t times = kind.tells_connection ? 1 : 0;
+    REQUIRE(told(second.server) == 2 * times);
+    REQUIRE(told(first.server) == times);
+    REQUIRE(told(first.client) == times);
+    REQUIRE(told(second.client) == 0);
+}
+
 TEST_CASE("fabric transport: messages keep their order in both directions", "[fabric]") {
     const Kind kind = any_kind();
     CAPTURE(kind);

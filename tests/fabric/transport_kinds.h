@@ -43,6 +43,8 @@ struct Kind {
     bool encrypts = false;
     // Whether transfers can be given up and opened memory be taken back.
     bool gives_up = true;
+    // Whether each message comes with the connection that has delivered it.
+    bool tells_connection = true;
     // Whether a peer whose reactor stands still answers transfers: its adapter does.
     bool answers_alone = false;
 };
@@ -76,7 +78,7 @@ inline constexpr std::array kAllKinds{
          &make_simulated_mem},
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
     Kind{"ofi, tcp", World::kReal, "ofi+tcp://127.0.0.1:0", "ofi+tcp://127.0.0.1:1", &make_ofi_tcp,
-         true, false, false},
+         true, false, false, false},
     Kind{"tcp, virtual time", World::kVirtual, "tcp://10.0.0.1:0", "tcp://10.0.0.1:1",
          &make_simulated_tcp, false},
     Kind{"tcp, virtual time, encrypted", World::kVirtual, "tcp://10.0.0.1:0", "tcp://10.0.0.1:1",
@@ -90,6 +92,12 @@ inline constexpr std::array kAllKinds{
          &make_tcp, false, true},
 };
 
+inline Kind kind_named(std::string_view name) {
+    const auto found = std::ranges::find(kAllKinds, name, &Kind::name);
+    if (found == kAllKinds.end()) throw std::invalid_argument(std::string(name));
+    return *found;
+}
+
 // Over the RDMA adapter whose address is in FOPD_TEST_VERBS; empty without it.
 inline std::vector<Kind> verbs_kinds() {
     const char* const host = std::getenv("FOPD_TEST_VERBS");
@@ -97,8 +105,9 @@ inline std::vector<Kind> verbs_kinds() {
     static const std::string listen_at = std::string("verbs://") + host + ":0";
     static const std::string nobody_at = std::string("verbs://") + host + ":1";
     const auto kind = [](const char* name, World world) {
-        return Kind{name,  world, listen_at.c_str(), nobody_at.c_str(), &make_verbs, true, false,
-                    false, true};
+        return Kind{
+            name,  world, listen_at.c_str(), nobody_at.c_str(), &make_verbs, true, false, false,
+            false, true};
     };
     return {kind("ofi, verbs, poll", World::kReal),
             kind("ofi, verbs, io_uring", World::kRealUring)};
@@ -188,7 +197,8 @@ public:
     bool accepted = false;  // Otherwise it has connected.
     std::string answer;
     std::optional<Errc> closed;
-    std::string reason_text;  // Why it was closed.
+    std::string reason_text;   // Why it was closed.
+    std::size_t messages = 0;  // That it has delivered, if the transport tells.
     std::string words;
     int calls = 0;
     std::function<void()> when_connected;
@@ -325,7 +335,10 @@ public:
     }
 
     // MessageUser and RequestUser.
-    void on_message(std::span<const std::byte> message) override {
+    void on_message(std::span<const std::byte> message, const Connection* by) override {
+        for (End& end : ends) {
+            if (end.connection.get() == by) ++end.messages;
+        }
         are_aligned &=
             reinterpret_cast<std::uintptr_t>(message.data()) % fop::kMessageAlignment == 0;
         messages.push_back(text_of(message));

@@ -68,7 +68,7 @@ TEST_CASE("fabric verbs alone: no machine opens while libfabric caches registrat
     const auto transport = make_verbs(nullptr);
     RealLoop loop;
     struct Messages final : MessageUser {
-        void on_message(std::span<const std::byte>) override {}
+        void on_message(std::span<const std::byte>, const Connection*) override {}
     } messages;
     std::string reason;
 

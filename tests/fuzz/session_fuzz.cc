@@ -444,7 +444,7 @@ private:
     void on_closed(const Error& /*reason*/, std::string_view /*words*/) override {
         is_closed_ = true;
     }
-    void on_message(std::span<const std::byte> message) override {
+    void on_message(std::span<const std::byte> message, const Connection* /*by*/) override {
         const auto prefix = fop::read_prefix(message);
         ENSURE(prefix.has_value());
         ENSURE(prefix->session == connect_.session);

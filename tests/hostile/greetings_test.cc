@@ -169,6 +169,46 @@ TEST_CASE("hostile greeting: a recorded handshake proves nothing in another", "[
     REQUIRE(stage.count(&HostStatistics::refused) == 1);
 }
 
+TEST_CASE("hostile greeting: a copy of the proof over another connection proves nothing",
+          "[hostile]") {
+    HostileStage stage(any_hostile_kind_that_tells());
+    RawPeer& peer = stage.peer();
+    REQUIRE(peer.connect());
+    peer.send(peer.hello());
+    const std::string finish = peer.finish();
+    RawPeer& listener = stage.peer(HostileStage::unknown_key());
+    REQUIRE(listener.connect());
+
+    listener.send(finish);
+
+    REQUIRE(stage.wait_count(&HostStatistics::unsealed, 1));
+    REQUIRE(stage.count(&HostStatistics::opened) == 1);
+    peer.send(finish);
+    REQUIRE(peer.welcomed());
+    REQUIRE(stage.wait_count(&HostStatistics::opened, 2));
+}
+
+TEST_CASE("hostile greeting: a step over another connection does not have a handshake refused",
+          "[hostile]") {
+    HostileStage stage(any_hostile_kind_that_tells());
+    RawPeer& peer = stage.peer();
+    REQUIRE(peer.connect());
+    peer.send(peer.hello());
+    [[maybe_unused]] const std::string unsent = peer.finish();
+    --peer.next_sequence;
+    const std::string forged = peer.greeting("no proof");
+    RawPeer& listener = stage.peer(HostileStage::unknown_key());
+    REQUIRE(listener.connect());
+
+    listener.send(forged);
+    REQUIRE(stage.wait_count(&HostStatistics::unsealed, 1));
+
+    REQUIRE(peer.wait_closed());
+    REQUIRE(stage.wait_count(&HostStatistics::expired, 1));
+    REQUIRE(stage.count(&HostStatistics::refused) == 0);
+    REQUIRE(stage.events("fabric.session_refused") == 0);
+}
+
 TEST_CASE("hostile greeting: steps that are none are refused", "[hostile]") {
     const std::string what = GENERATE(
         "no bytes of sense", "a hello cut short", "the last step first", "a hello too long",

@@ -107,6 +107,28 @@ TEST_CASE("hostile message: naming another's session does not touch it", "[hosti
     REQUIRE(stage.wait_count(&HostStatistics::unsealed, 200));
 }
 
+TEST_CASE("hostile message: a copy that overtakes the message over another connection is dropped",
+          "[hostile]") {
+    HostileStage stage(any_hostile_kind_that_tells());
+    RawPeer& peer = stage.open_peer();
+    const std::string first = peer.requests({ping_request(1)});
+    const std::string second = peer.requests({ping_request(2)});
+    RawPeer& listener = stage.peer(HostileStage::unknown_key());
+    REQUIRE(listener.connect());
+
+    listener.send(second);
+    REQUIRE(stage.wait_count(&HostStatistics::unsealed, 1));
+    listener.send(first);
+    REQUIRE(stage.wait_count(&HostStatistics::unsealed, 2));
+    peer.send_all({first, second});
+
+    REQUIRE(peer.answer(1).has_value());
+    REQUIRE(peer.answer(2).has_value());
+    expect_alive(peer);
+    REQUIRE(stage.count(&HostStatistics::broken) == 0);
+    REQUIRE(stage.events("fabric.unsealed_message") > 0);
+}
+
 TEST_CASE("hostile message: a repeated one is dropped", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     RawPeer& peer = stage.open_peer();

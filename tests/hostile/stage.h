@@ -160,9 +160,15 @@ private:
     std::unique_ptr<Bystander> bystander_;
 };
 
-// Each test runs in the simulated world, and over both transports of real sockets.
+// Each test runs over two transports of the simulated world, and over both of real sockets.
 inline Kind any_hostile_kind() {
-    return GENERATE(kAllKinds[0], kAllKinds[2], kAllKinds[4]);
+    return GENERATE(kind_named("mem, virtual time"), kind_named("tcp, virtual time"),
+                    kind_named("ofi, tcp"), kind_named("tcp, poll"));
+}
+// Transports that tell which connection has delivered a message.
+inline Kind any_hostile_kind_that_tells() {
+    return GENERATE(kind_named("mem, virtual time"), kind_named("tcp, virtual time"),
+                    kind_named("tcp, poll"));
 }
 
 inline fop::Request echo_request(std::uint64_t id, std::string_view text = "hello") {
