@@ -13,9 +13,8 @@ namespace fopd::core {
 class Poller : public ListNode {
 public:
     // Whether the reactor should spin before it sleeps: kIfItPays, if recent spins found work;
-    // kAlways, because work is arriving right now, although completing it may take longer; kNever,
-    // because polling costs more than it is likely to find. If pollers differ, the largest of these
-    // values counts.
+    // kAlways, because the poller's work moves on only while it is polled; kNever, because polling
+    // costs more than it is likely to find. If pollers differ, the largest of these values counts.
     enum class Look : std::uint8_t { kIfItPays, kAlways, kNever };
 
     // Called after the timers and before the coroutines: completes finished operations. Returns

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kTurnBudget = 128;
 // A power of two.
 constexpr std::size_t kReadyAtFirst = 256;
-// After mostly unsuccessful spins, this many sleeps begin without one.
+// When five of the last eight spins found nothing, this many sleeps begin without one.
 constexpr std::uint32_t kSpinPause = 64;
 
 void relax_cpu() {
@@ -190,7 +190,8 @@ Poller::Look Reactor::look() {
     return wish;
 }
 
-// Looks for work without sleeping. Skips spinning for a while after spins that mostly failed.
+// Looks for work without sleeping. Skips spinning for a while after spins that mostly failed; but
+// kAlways spins whatever earlier spins found, and does not count among them.
 bool Reactor::spin(Poller::Look look) {
     const bool must_pay = look == Poller::Look::kIfItPays;
     if (must_pay && spin_pause_ > 0) {
@@ -209,7 +210,8 @@ bool Reactor::spin(Poller::Look look) {
         }
         now_ = backend_->now();
     }
-    // What the pollers have submitted goes to the kernel with what their work submits.
+    // No system call here if nothing has completed: what the pollers have submitted goes to the
+    // kernel after the next turn, with what that submits.
     if (backend_->has_completions()) {
         backend_->wait(Instant::min());
         found = true;

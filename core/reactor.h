@@ -45,8 +45,8 @@ struct ReactorStats {
 };
 
 struct ReactorOptions {
-    // How long the reactor spins for work before it sleeps; 0 disables spinning. Enable it only
-    // when a core can be spared.
+    // How long the reactor looks for work before it sleeps; see Poller::Look. 0 disables spinning.
+    // Enable it only when a core can be spared.
     Duration spin{0};
 };
 
@@ -58,8 +58,9 @@ class LongStepAwaiter;
 
 // One thread's event loop: ready coroutines, timers, messages from other threads, and I/O. One turn
 // delivers messages, fires timers, polls the pollers, resumes the coroutines that are ready at that
-// point, flushes the pollers, and waits for I/O if no work is left. now() changes only at a wait,
-// so it is constant within a turn.
+// point, and flushes the pollers. If no work is left, the reactor then spins, if that is worth it,
+// and waits for I/O. now() changes only between turns, at a wait or during a spin, so it is
+// constant within a turn. A spin that polls the pollers does so for the turn that follows.
 //
 // Only post() and stats() may be called from any thread. Every other function must be called on the
 // thread that calls run() or turn().

@@ -97,7 +97,7 @@ void KernelSockets::end(int fd) {
     // After this time the kernel drops bytes that the peer has not acknowledged.
     [[maybe_unused]] const int limited =
         ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUntakenMaxMs, sizeof kUntakenMaxMs);
-    // The peer sees the end at once.
+    // The peer sees the end after the bytes that the kernel has taken.
     ::shutdown(fd, SHUT_RDWR);
 }
 

@@ -76,6 +76,7 @@ public:
     // Receive into `parts`, or send them, in their order. May move only a part of the bytes. 0
     // received bytes: the peer has ended the connection.
     virtual ssize_t receive(int fd, std::span<iovec> parts) = 0;
+    // Whether the caller sends more at once: the kernel may then wait with the last segment.
     enum class Follows : std::uint8_t { kNothing, kMore };
     virtual ssize_t send(int fd, std::span<iovec> parts, Follows follows) = 0;
 

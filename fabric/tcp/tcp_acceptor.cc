@@ -146,7 +146,8 @@ bool TcpAcceptor::accept_some() {
             continue;  // A peer that has gone again.
         }
         auto newcomer = std::make_unique<Newcomer>(OwnedSocket(sockets_, accepted), peer);
-        // The coroutine of a newcomer that loses its place ends in this turn.
+        // The coroutine of a newcomer that loses its place ends in the next turn. Until then up to
+        // kAcceptsPerTurn descriptors more are open.
         newcomers_.add(*newcomer);
         reactor_.spawn(gate_, greet(std::move(newcomer)));
     }
