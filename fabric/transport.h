@@ -107,7 +107,9 @@ public:
     // kCancelled, or with its result if it had ended already. If it writes, the peer's memory may
     // contain all of the bytes, a part of them, or a part and zeros. False: nothing has changed;
     // until the transfer has completed, only the end of the connection releases the memory. `ofi`
-    // cannot give up transfers, `tcp` cannot if kGivenUpMax others were given up and not answered.
+    // cannot give up transfers, `tcp` cannot if kGivenUpMax others were given up and not answered,
+    // or if a write has begun on an encrypted connection and too many others of its principal have
+    // such writes.
     // REQUIRES: the transfer is in flight on this connection.
     virtual bool give_up(TransferOp& /*transfer*/) { return false; }
 

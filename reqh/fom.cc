@@ -21,8 +21,16 @@ constexpr Duration kBufferWaitMax = 30s;
 constexpr std::uint64_t kFramesBytes = 8U << 10;
 // The memory that a fop takes from the moment it is executed, besides its buffer.
 constexpr std::uint64_t kExecutionBytes = sizeof(Operation) + kFramesBytes;
+// Likewise for each object that a fop waits for while it is brought back from tape: the frames of
+// its wait at both localities.
+constexpr std::uint64_t kRecallWaitBytes = 2U << 10;
 // What a fop counts from its arrival on has room for its fom.
 static_assert(sizeof(Fom) + fabric::kServerFopBytes <= fabric::kFopBytes);
+
+std::uint64_t execution_bytes(const fop::Request& request) {
+    const auto* const waits = std::get_if<fop::RecallWait>(&request.body);
+    return kExecutionBytes + (waits == nullptr ? 0 : waits->fids.size() * kRecallWaitBytes);
+}
 
 std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
@@ -123,6 +131,12 @@ Task<void> Fom::run() {
         const auto wanted = check_wanted();
         if (!wanted) checked = refused(wanted.error());
     }
+    // Foms that wait for others or for tape give up their places, so places do not limit how many
+    // are executed.
+    if (checked && !fop_->may_take_memory()) {
+        checked = refused(fop::Status::kTryAgain,
+                          "the principal's share of the memory for requests is used up");
+    }
     if (!checked) {
         buffer.reset();
         reply = {.status = checked.error().status, .words = checked.error().words};
@@ -130,7 +144,7 @@ Task<void> Fom::run() {
         co_return;
     }
     Operation& operation = services_.operations.take();
-    fop_->takes_memory(kExecutionBytes);
+    fop_->takes_memory(execution_bytes(fop_->request()));
     operation.begin({.fop = fop_,
                      .type = type_,
                      .client = this,

@@ -383,6 +383,11 @@ bool ClientRecords::may_take_request(const PrincipalShare& share) const {
     return may_take(share.request_bytes, request_bytes_, limits_.request_bytes_max);
 }
 
+bool ClientRecords::may_grow_request(const PrincipalShare& share, std::uint64_t bytes) const {
+    ENSURE(bytes <= share.request_bytes);
+    return may_take(share.request_bytes - bytes, request_bytes_ - bytes, limits_.request_bytes_max);
+}
+
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {
     share.request_bytes += bytes;
     request_bytes_ += bytes;

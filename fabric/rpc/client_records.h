@@ -206,6 +206,8 @@ public:
     void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
     // Whether the principal may have one more request in memory.
     bool may_take_request(const PrincipalShare& share) const;
+    // Whether a request that counts `bytes` may count more: as if it was taken now.
+    bool may_grow_request(const PrincipalShare& share, std::uint64_t bytes) const;
     // Counts a request until give_back_request(); until then the share exists.
     void take_request(PrincipalShare& share, std::uint64_t bytes);
     void give_back_request(PrincipalShare& share, std::uint64_t bytes);

@@ -89,6 +89,10 @@ void Server::Incoming::takes_memory(std::uint64_t bytes) {
     server_.clients_.take_request(*share_, bytes);
 }
 
+bool Server::Incoming::may_take_memory() const {
+    return server_.clients_.may_grow_request(*share_, counted_bytes_);
+}
+
 void Server::Incoming::begin_to_wait() {
     if (started_ || replied_ || lane != fop::Lane::kData) return;
     waits_ = true;

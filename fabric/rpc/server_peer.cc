@@ -112,9 +112,8 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
 const Server::Peer::Lack* Server::Peer::lacks(Session& session_now,
                                               const fop::RequestHeader& header,
                                               const fop::Request& request, fop::Lane lane) const {
-    // Requests of the control lane are few, and small.
-    if (lane != fop::Lane::kData) return nullptr;
-    const bool on_loan = session_now.fop_grant(lane).uses_loans();
+    // Requests of the control lane are small, so they wait without loans.
+    const bool on_loan = lane == fop::Lane::kData && session_now.fop_grant(lane).uses_loans();
     if (on_loan &&
         !session_now.may_wait(Incoming::waiting_bytes(Incoming::kept_bytes(header, request)))) {
         return &kLacksWaiting;

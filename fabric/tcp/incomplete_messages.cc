@@ -1,6 +1,5 @@
 #include "fabric/tcp/incomplete_messages.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/ensure.h"
@@ -8,11 +7,11 @@
 namespace fopd::fabric {
 
 IncompleteMessage& IncompleteMessages::worst() {
-    if (!strangers_.messages.empty()) return strangers_.messages.front();
-    const auto most = std::ranges::max_element(
-        of_principals_, {}, [](const Shares::value_type& each) { return each.second.bytes; });
-    ENSURE(most != of_principals_.end());
-    return most->second.messages.front();
+    Share* most = &strangers_;
+    for (auto& [name, share] : of_principals_) {
+        if (share.bytes > most->bytes) most = &share;
+    }
+    return most->messages.front();
 }
 
 IncompleteMessage::IncompleteMessage(IncompleteMessages& all)

@@ -22,8 +22,8 @@ public:
 
     // The bytes of all incomplete messages together.
     std::size_t bytes() const { return bytes_; }
-    // The message to end first: the oldest of peers that have not authenticated, or, if these hold
-    // nothing, the oldest of the principal that holds the most. REQUIRES: bytes() > 0.
+    // The message to end first: the oldest of the principal that holds the most. Peers that have
+    // not authenticated are one principal, which comes first among equals. REQUIRES: bytes() > 0.
     IncompleteMessage& worst();
 
 private:

@@ -16,14 +16,15 @@ namespace {
 // WorkTurns, too.
 constexpr int kReceivesPerTurn = 4;
 constexpr int kSendsPerTurn = 4;
-// So many bytes of messages do not wait for the end of the turn, if the turn allows it: the peer
-// handles them while this side goes on. Transfers do not count. They keep both sides busy anyway,
-// and take a quarter more CPU if each is sent alone.
+// When messages of so many bytes are queued, a part of them is sent before the end of the turn, if
+// WorkTurns allows it, so that the peer works on them while this turn goes on. Transfers do not
+// count: they keep both sides busy anyway, and take a quarter more CPU if each is sent alone.
 constexpr std::size_t kMessageBytesToFlush = 32U << 10;
 // Frames that one system call sends.
 constexpr std::size_t kFramesPerSend = 32;
-// Operations that complete in a turn although receiving has used up what the turn may cost: a peer
-// that sends all the time shall not hold back those that a turn has sent.
+// complete_done() completes at least so many operations, even if receiving has used up what the
+// turn may cost: a peer that sends all the time would otherwise hold the memory of what was sent to
+// it. As many as one service sends.
 constexpr std::size_t kCompletionsAtLeast = kSendsPerTurn * kFramesPerSend;
 // Bytes that one system call sends, if they are not encrypted: room for a transfer of 1 MiB and its
 // header.
@@ -32,9 +33,11 @@ constexpr std::size_t kBytesPerSend = (1U << 20) + (4U << 10);
 // together with their header. The receive that expects such a header therefore asks for few bytes.
 constexpr std::size_t kBulkBytes = 32U << 10;
 constexpr std::size_t kBytesBesideBulk = 4U << 10;
-constexpr std::size_t kPlainBytes = 64U << 10;  // The most bytes of any other receive.
-// An incomplete message counts as at least so many bytes. So the memory that one connection needs
-// more ends few others, however little each of them holds: ending one takes system calls.
+// The most bytes of any other receive, besides the rest of a body that has begun: a turn that has
+// cost enough ends between receives.
+constexpr std::size_t kOtherBytes = 64U << 10;
+// An incomplete message counts as at least so many bytes. Otherwise a thousand connections with one
+// byte each would have to end, with system calls for each, to make room for one message.
 constexpr std::size_t kIncompleteBytesMin = 256;
 // Parts of frames in one encrypted record.
 constexpr std::size_t kPartsPerRecord = 32;
@@ -366,7 +369,8 @@ bool TcpConnection::receive() {
         count_incomplete();
         if (state_ == State::kEnded) return true;
     }
-    // Nothing can be sent any more, and all bytes that the peer had sent before are received.
+    // A send had failed before the receive that found nothing, so all that the peer has sent is
+    // received. If it failed during that receive, another one follows in the next turn.
     if (is_empty && sends_failed_before) {
         lose(kEndedThere);
         return true;
@@ -390,7 +394,11 @@ bool TcpConnection::receive_once(bool& is_empty) {
     // which few bytes are enough. A skipped body has no memory and is received into the large
     // buffer.
     const bool is_beside_bulk = in_bulk_ && (!direct.empty() || reader_.current() == nullptr);
-    if (records_ == nullptr) rest = rest.first(is_beside_bulk ? kBytesBesideBulk : kPlainBytes);
+    if (records_ == nullptr) {
+        rest = rest.first(is_beside_bulk ? kBytesBesideBulk : kOtherBytes);
+    } else {
+        rest = rest.first(std::min(rest.size(), reader_.target().size() + kOtherBytes));
+    }
     std::array<iovec, 2> parts{
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
         iovec{.iov_base = rest.data(), .iov_len = rest.size()},
@@ -436,7 +444,7 @@ Result<void> TcpConnection::take(std::span<const std::byte> bytes) {
 
 void TcpConnection::count_incomplete() {
     const std::size_t in_record = records_ == nullptr ? 0 : records_->reader.held_bytes();
-    if (std::exchange(incomplete_since_, begun()) != begun()) IncompleteMessage::completed();
+    if (std::exchange(begun_before_, begun()) != begun()) IncompleteMessage::completed();
     const std::size_t held = reader_.held_bytes() + in_record;
     IncompleteMessage::holds(held == 0 ? 0 : std::max(held, kIncompleteBytesMin));
     machine_.limit_incomplete();
@@ -490,6 +498,7 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
 
 void TcpConnection::trust_peer(const std::string& principal) {
     is_trusted_ = true;
+    principal_ = principal;
     IncompleteMessage::belongs_to(principal);
     WantsWork::belongs_to(principal);
     WantsFlush::belongs_to(principal);

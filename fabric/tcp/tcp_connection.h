@@ -8,6 +8,7 @@
 #include "fabric/opened_memory.h"
 #include "fabric/tcp/frame_reader.h"
 #include "fabric/tcp/incomplete_messages.h"
+#include "fabric/tcp/kept_records.h"
 #include "fabric/tcp/record_reader.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/tcp/work_turns.h"
@@ -199,10 +200,12 @@ private:
     FrameReader reader_{*this};
     TakenWrite taken_write_{reader_};
     bool is_trusted_ = false;
-    std::uint32_t first_messages_ = 0;    // Messages before the peer was trusted.
-    std::uint64_t incomplete_since_ = 0;  // begun() at the last count_incomplete().
-    bool keeps_records_ = false;          // Some records belong to a write that was given up.
-    bool in_bulk_ = false;                // The last frame had a large body.
+    std::string principal_;             // Empty: the peer has not authenticated.
+    std::uint32_t first_messages_ = 0;  // Messages before the peer was trusted.
+    std::uint64_t begun_before_ = 0;    // begun() at the last count_incomplete().
+    // The place of its principal if some records belong to a write that was given up; else null.
+    KeptRecords::Host* kept_records_ = nullptr;
+    bool in_bulk_ = false;  // The last frame had a large body.
 
     std::deque<OutFrame> frames_;              // Frames that are not completely sent.
     std::size_t sent_bytes_ = 0;               // How much of the first frame was sent.

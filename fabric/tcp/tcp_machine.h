@@ -7,6 +7,7 @@
 #include "core/poller.h"
 #include "core/wait_queue.h"
 #include "fabric/opened_memory.h"
+#include "fabric/tcp/kept_records.h"
 #include "fabric/tcp/tcp_connection.h"
 #include "fabric/tcp/tcp_transport.h"
 #include "fabric/transport.h"
@@ -89,8 +90,8 @@ private:
     // Parsing one byte costs as much as receiving this many directly into their target, or sending
     // this many.
     static constexpr std::size_t kCopiedPerParsed = 4;
-    // The cost of a connection with work, even if nothing arrives, because of its system calls:
-    // thousands may end at once.
+    // The cost of serving a connection, besides that of what it receives: its system calls, even if
+    // nothing has arrived.
     static constexpr std::size_t kCostOfWork = 1U << 10;
     // The cost of a system call that sends, however little.
     static constexpr std::size_t kCostOfSend = 8U << 10;
@@ -106,7 +107,7 @@ private:
 
     // How many connections may keep encrypted records of writes that were given up, until they are
     // sent. These use at most 64 MiB.
-    static constexpr std::uint32_t kKeepRecordsMax = 256;
+    static constexpr std::size_t kKeepRecordsMax = 256;
 
     core::Reactor& reactor_;
     MessageUser& messages_;
@@ -130,7 +131,7 @@ private:
     WakeUp wake_up_;
     core::WaitQueue sockets_gone_;
     std::uint32_t in_flight_ = 0;
-    std::uint32_t keep_records_ = 0;  // See kKeepRecordsMax.
+    KeptRecords kept_records_{kKeepRecordsMax};
 };
 
 }  // namespace fopd::fabric

@@ -122,18 +122,20 @@ bool TcpConnection::give_up_write(TransferOp& write) {
     return true;  // It has ended.
 }
 
-// The records of a write that has begun stay until the peer takes them, in memory that no transfer
-// stands for any more: only so many connections may have such records at a time.
+// The records of a write that has begun stay until the peer takes them. No transfer, and so no
+// share of transfers, counts their memory: the connections of a principal that may have some are
+// limited.
 bool TcpConnection::may_keep_records() {
-    if (records_ == nullptr || keeps_records_) return true;
-    if (machine_.keep_records_ == TcpMachine::kKeepRecordsMax) return false;
-    keeps_records_ = true;
-    ++machine_.keep_records_;
+    if (records_ == nullptr || kept_records_ != nullptr) return true;
+    KeptRecords& all = machine_.kept_records_;
+    if (!all.may_take(all.find(principal_))) return false;
+    kept_records_ = &all.take(principal_);
     return true;
 }
 
 void TcpConnection::end_kept_records() {
-    if (std::exchange(keeps_records_, false)) --machine_.keep_records_;
+    if (kept_records_ == nullptr) return;
+    machine_.kept_records_.give_back(*std::exchange(kept_records_, nullptr));
 }
 
 std::size_t TcpConnection::begun_bytes() const {

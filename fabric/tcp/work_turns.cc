@@ -60,7 +60,8 @@ void WorkTurns::end_service() {
     if (line == nullptr) return;
     const bool others_wait = !lines_.empty() && (&lines_.front() != line || &lines_.back() != line);
     line->debt = others_wait ? line->debt + served_cost_ : 0;
-    // Nobody was served in between: what it owes is settled in turns.
+    // An early service pays no debt, because no other line was served before it. next() takes the
+    // debt off, a quantum for each turn that the line lets pass.
     if (was_early || line->debt < kQuantum) return;
     line->debt -= kQuantum;
     if (line->linked()) put_last(*line);

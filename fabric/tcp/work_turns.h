@@ -15,13 +15,14 @@ class HasWork;
 // connections a principal has no more of a turn than with one. Peers that have not authenticated
 // are one principal. Pure: the machine serves the connections.
 //
-// A cost is a number of bytes that are parsed, or what takes as long.
+// The unit of costs is the time to parse one byte of small frames, about a nanosecond.
 class WorkTurns {
 public:
-    // The most that a turn of the machine may cost: about a millisecond.
+    // No service begins in a turn that has cost this much, about a millisecond. The last one may
+    // cost some more.
     static constexpr std::size_t kTurnCostMax = 1U << 20;
-    // Nobody is served early in a turn that has cost so much already: at least a quarter of each
-    // turn is left to all that wait.
+    // No early service begins in a turn that has cost this much. One costs about a quarter of a
+    // turn at most, so a quarter is left to all that wait.
     static constexpr std::size_t kEarlyCostMax = kTurnCostMax / 2;
     // What a principal may cost before the next one that waits is served. What it has cost in
     // excess while others waited counts against its next turns.
@@ -38,9 +39,9 @@ public:
     // The next connection to serve in this turn; it has no work until it asks again. Null: the turn
     // is over, because it costs enough, or as many were served as had work when it began.
     HasWork* next();
-    // Serves a connection before the next turn begins, at the cost of that turn. False: it waits
-    // for the turn, because its principal owes a quantum to others that wait, or because the turn
-    // has cost too much already. Otherwise end_service() follows.
+    // Begins a service before begin_turn(). Its cost is part of the turn that follows. False: the
+    // connection has to wait for that turn, because its principal has a debt of a quantum, or
+    // because the turn has cost too much. Otherwise end_service() follows.
     bool serve_early(HasWork& place);
     // Serving the connection has cost so much, in addition.
     void add_cost(std::size_t cost);
@@ -57,7 +58,8 @@ private:
     struct Line final : core::ListNode {
         std::size_t connections = 0;
         core::IntrusiveList<HasWork> waiting;  // Those with work.
-        std::size_t debt = 0;                  // What it has cost since its turn.
+        // What it has cost while others waited, less a quantum for each turn that it has let pass.
+        std::size_t debt = 0;
     };
     using Lines = std::map<std::string, Line>;
 

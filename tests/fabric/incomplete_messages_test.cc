@@ -6,7 +6,7 @@
 
 namespace fopd::fabric {
 
-TEST_CASE("fabric incomplete messages: strangers' end first, then those of whom holds the most",
+TEST_CASE("fabric incomplete messages: the oldest of whoever holds the most ends first",
           "[fabric]") {
     IncompleteMessages all;
     std::deque<IncompleteMessage> messages;
@@ -23,6 +23,8 @@ TEST_CASE("fabric incomplete messages: strangers' end first, then those of whom 
     newer.belongs_to("bob");
     IncompleteMessage& stranger = add(10);
     REQUIRE(all.bytes() == 230);
+    REQUIRE(&all.worst() == &oldest);
+    stranger.holds(120);
     REQUIRE(&all.worst() == &stranger);
 
     stranger.holds(0);

@@ -181,7 +181,16 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     constexpr std::size_t kKeptMax = 256;
     SocketStage stage(7, true);
     std::vector<Pair> pairs;
-    for (std::size_t i = 0; i < kKeptMax + 1; ++i) pairs.push_back(stage.connect());
+    // A principal has half of what is left, so the tenth has the last place.
+    for (std::size_t places_left = kKeptMax; places_left > 0;) {
+        const std::size_t of_this = (places_left + 1) / 2;
+        stage.server().run(
+            [&] { stage.server().principal_of_next = "principal " + std::to_string(places_left); });
+        for (std::size_t i = 0; i < of_this; ++i) pairs.push_back(stage.connect());
+        places_left -= of_this;
+    }
+    REQUIRE(pairs.size() == kKeptMax);
+    pairs.push_back(stage.connect());
     // More than the peer's socket takes.
     const std::size_t size = stage.sockets().room_bytes() + (64U << 10);
     Memory& source = stage.server().memory(std::string(size, 'x'));
@@ -226,6 +235,27 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     REQUIRE(give_up(last, later));
     stage.client().loop().resume();
     for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
+}
+
+TEST_CASE("fabric tcp: small messages in large records are delivered in several turns", "[fabric]") {
+    constexpr std::size_t kReceivedAtOnce = 64U << 10;
+    constexpr std::uint64_t kSeedOfLargeSockets = 4;
+    SocketStage stage(kSeedOfLargeSockets, true);
+    const std::size_t room = stage.sockets().room_bytes();
+    REQUIRE(room >= 4 * kReceivedAtOnce);
+    const Pair pair = stage.connect();
+    const std::size_t count = room / kFrameHeaderBytes;
+    CallsOfTurns calls(stage.server());
+    stage.server().when_message = [&calls] { calls.note(); };
+    Memory& memory = stage.client().memory("");
+    stage.server().loop().pause();
+    for (std::size_t i = 0; i < count; ++i) pair.client.send(memory);
+    stage.pass();
+
+    stage.server().loop().resume();
+
+    REQUIRE(stage.server().wait([&] { return calls.count == count; }));
+    REQUIRE(calls.most <= 2 * kReceivedAtOnce / kFrameHeaderBytes);
 }
 
 TEST_CASE("fabric tcp: many operations that end at once complete in several turns", "[fabric]") {

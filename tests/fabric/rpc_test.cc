@@ -82,6 +82,7 @@ TEST_CASE("fabric rpc: what a fop takes while it runs counts for its principal",
 
     stage.in_server([&stage] { stage.server->foms.held[0]->takes_memory(60'000); });
     CHECK(stage.server->server.request_bytes() == before + 60'000);
+    CHECK(stage.server->foms.held[0]->may_take_memory());
     stage.client_reactor->spawn(stage.gate, echo(&client, "second", &second));
     stage.world.run_for(10ms);
     REQUIRE(second.answer.has_value());

@@ -31,6 +31,12 @@ inline Task<void> echo_bytes(Client* client, const std::string* text, Echoed* re
     result->done = answer.has_value() && answer->status == fop::Status::kDone;
 }
 
+inline Task<void> ping_server(Client* client, bool* is_done) {
+    const CallRequest request{.type = fop::find_fop_type("ping"), .body = fop::Ping{}};
+    const auto answer = co_await client->call(request);
+    *is_done = answer.has_value() && answer->status == fop::Status::kDone;
+}
+
 struct BulkEchoed {
     std::string from = "data";
     std::string back = "....";
@@ -79,6 +85,9 @@ public:
     }
     void ask(Client& client, Echoed& result) {
         reactor_->spawn(gate_, echo_bytes(&client, &text_, &result));
+    }
+    void ping(Client& client, bool& is_done) {
+        reactor_->spawn(gate_, ping_server(&client, &is_done));
     }
     void move(Client& client, BulkEchoed& result) {
         reactor_->spawn(gate_, echo_memory(&client, &result));

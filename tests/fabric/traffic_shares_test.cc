@@ -243,6 +243,38 @@ TEST_CASE("fabric requests: many sessions of one principal leave memory to anoth
     CHECK(again.done);
 }
 
+TEST_CASE("fabric requests: those of the control lane count for their principal, too", "[fabric]") {
+    constexpr std::size_t kSessions = 50;
+    constexpr std::size_t kOfEach = 4;
+    constexpr std::uint64_t kBytesMax = 256U << 10;
+    std::deque<bool> pinged(kSessions * kOfEach);
+    std::deque<Echoed> of_others(2);
+    SendStage stage(server_host_options(), {.request_bytes_max = kBytesMax});
+    std::vector<Client*> clients;
+    for (std::size_t i = 0; i < kSessions; ++i) {
+        clients.push_back(&stage.add("greedy" + std::to_string(i), key_of(2)));
+    }
+    Client& other = stage.add("other");
+    stage.run_for(100ms);
+    stage.hold();
+    for (std::size_t i = 0; i < pinged.size(); ++i) stage.ping(*clients[i % kSessions], pinged[i]);
+    stage.run_for(1s);
+
+    const std::size_t of_greedy = stage.held();
+    CHECK(of_greedy > kSessions);
+    CHECK(stage.request_bytes() < kBytesMax - 20'000);
+    CHECK(stage.counts().lacked_requests.get() == pinged.size() - of_greedy);
+    for (Echoed& each : of_others) stage.ask(other, each);
+    stage.run_for(100ms);
+    CHECK(stage.held() == of_greedy + of_others.size());
+
+    stage.answer_held();
+    stage.run_for(100ms);
+    CHECK(std::ranges::all_of(of_others, &Echoed::done));
+    CHECK(static_cast<std::size_t>(std::ranges::count(pinged, true)) == of_greedy);
+    CHECK(stage.request_bytes() == 0);
+}
+
 TEST_CASE("fabric replies: who takes none is ended before who takes them, with the same key",
           "[fabric]") {
     constexpr std::size_t kOfEach = 8;  // As many as a session may always have in flight.

@@ -57,6 +57,38 @@ TEST_CASE("reqh client wait: what is executed counts more memory than what waits
     CHECK(waiting.memory_taken == running.memory_taken);
 }
 
+TEST_CASE("reqh client wait: without memory in its principal's share no fop is executed",
+          "[reqh]") {
+    HandlerWorld node;
+    FopSpec spec = of_client(bulk_echo(kOneBuffer), 1);
+    spec.has_memory = false;
+    const FakeFop& refused = node.send(spec);
+    const FakeFop& other = node.send(of_client(bulk_echo(kOneBuffer), 2));
+    node.world.run_for(1s);
+
+    CHECK(refused.status() == fop::Status::kTryAgain);
+    CHECK(refused.transfers.empty());
+    CHECK(refused.memory_taken == 0);
+    CHECK(other.status() == fop::Status::kDone);
+    CHECK(node.all_buffers_are_back());
+}
+
+TEST_CASE("reqh client wait: each wait for a recall counts memory", "[reqh]") {
+    HandlerWorld node;
+    const std::array<fop::Fid, 64> fids{};
+    const auto wait_for = [&](std::size_t count) {
+        FopSpec spec;
+        spec.type = fop::find_fop_type("recall_wait")->number;
+        spec.body = fop::RecallWait{.fids = {fids.data(), count}};
+        const FakeFop& fop = node.send(spec);
+        node.world.run_for(1s);
+        REQUIRE(fop.answer.has_value());
+        return fop.memory_taken;
+    };
+
+    CHECK(wait_for(64) >= wait_for(1) + 63 * 1024UL);
+}
+
 TEST_CASE("reqh client wait: a fom whose client is back counts again", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
     const FakeFop& slow = node.send(of_client(bulk_echo(kOneBuffer, 100ms), 1));

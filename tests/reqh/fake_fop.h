@@ -58,6 +58,7 @@ struct FopSpec {
     std::optional<std::size_t> failing_transfer{};
     Errc transfer_error = Errc::kDenied;
     bool wants_times = false;
+    bool has_memory = true;  // In the share of its principal.
 };
 
 inline FopSpec ping() {
@@ -130,6 +131,7 @@ public:
         has_started = true;
     }
     void takes_memory(std::uint64_t bytes) override { memory_taken += bytes; }
+    bool may_take_memory() const override { return spec_.has_memory; }
 
     Task<Result<void>> pull(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                             core::Buffer into) override {
