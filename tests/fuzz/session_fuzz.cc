@@ -28,6 +28,7 @@
 #include "daemon/access.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
+#include "daemon/node_epochs.h"
 #include "fabric/mem/mem_transport.h"
 #include "fabric/rpc/client.h"
 #include "fop/bytes.h"
@@ -111,7 +112,10 @@ daemon::LiveSettings live_settings() {
 class Daemon {
 public:
     Daemon(core::VirtualWorld& world, fabric::Transport& transport)
-        : world_(world), reactor_(world.make_reactor()), locality_(0, *reactor_) {
+        : world_(world),
+          reactor_(world.make_reactor()),
+          epochs_({.reactor = *reactor_, .events = events_, .entropy = entropy_}),
+          locality_(0, *reactor_) {
         daemon::LocalityOptions options{.buffers_bytes = 4U << 20,
                                         .host = {},
                                         .server = {.incarnation = 42, .reply_bytes_max = 8U << 20},
@@ -124,7 +128,8 @@ public:
         const auto opened = locality_.open(options, {.events = events_,
                                                      .entropy = entropy_,
                                                      .clock = world.clock(),
-                                                     .transport = &transport});
+                                                     .transport = &transport,
+                                                     .epochs = &epochs_});
         ENSURE(opened.has_value());
         listener_.emplace(std::vector<daemon::Locality*>{&locality_}, events_);
         locality_.own(*listener_);
@@ -133,6 +138,7 @@ public:
         const auto address = listener_->listen(transport, *wanted, {.silence_max = 1s});
         ENSURE(address.has_value());
         address_ = *address;
+        epochs_.begin();
     }
     ~Daemon() {
         const auto left = world_.run(*reactor_, locality_.close());
@@ -150,6 +156,7 @@ private:
     core::NullEventSink events_;
     core::SeededEntropy entropy_{4711};
     const std::unique_ptr<core::Reactor> reactor_;
+    daemon::NodeEpochs epochs_;
     daemon::Locality locality_;
     std::optional<daemon::Listener> listener_;
     fabric::Address address_;
