@@ -181,16 +181,40 @@ function(fopd_add_test area)
 endfunction()
 
 # fopd_add_fuzz(<name> SOURCES <cc...> DEPENDS <targets...>)
-# A libFuzzer target fuzz_<name>, built only by the preset `fuzz`. Its target `fuzz_all` builds all of them.
+# With the preset `fuzz`, a libFuzzer target fuzz_<name>; its target `fuzz_all` builds all of them. With the others, a
+# function fuzz_<name> of the test that fopd_add_fuzz_inputs() adds.
 function(fopd_add_fuzz name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
     if(NOT FOPD_FUZZ)
+        fopd_compile_alone(${arg_SOURCES})
+        set_property(SOURCE ${arg_SOURCES} APPEND PROPERTY COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=fuzz_${name})
+        set_property(DIRECTORY APPEND PROPERTY FOPD_FUZZ_NAMES ${name})
+        set_property(DIRECTORY APPEND PROPERTY FOPD_FUZZ_SOURCES ${arg_SOURCES})
+        set_property(DIRECTORY APPEND PROPERTY FOPD_FUZZ_DEPENDS ${arg_DEPENDS})
         return()
     endif()
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
     add_executable(fuzz_${name} ${arg_SOURCES})
     target_link_libraries(fuzz_${name} PRIVATE ${arg_DEPENDS} fopd::warnings)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
     add_dependencies(fuzz_all fuzz_${name})
+endfunction()
+
+# fopd_add_fuzz_inputs(<test.cc>)
+# The test fuzz_inputs, which gives the kept inputs to the functions of all fuzz targets of this directory. It includes
+# the list of these, fuzz_targets.inc.
+function(fopd_add_fuzz_inputs source)
+    if(FOPD_FUZZ)
+        return()
+    endif()
+    get_property(names DIRECTORY PROPERTY FOPD_FUZZ_NAMES)
+    get_property(sources DIRECTORY PROPERTY FOPD_FUZZ_SOURCES)
+    get_property(depends DIRECTORY PROPERTY FOPD_FUZZ_DEPENDS)
+    list(REMOVE_DUPLICATES depends)
+    list(TRANSFORM names REPLACE "(.+)" "FOPD_FUZZ_TARGET(\\1)")
+    list(JOIN names "\n" rows)
+    file(CONFIGURE OUTPUT fuzz_targets.inc CONTENT "@rows@\n" @ONLY)
+    fopd_add_test(fuzz_inputs SOURCES ${source} ${sources} DEPENDS ${depends})
+    target_include_directories(test_fuzz_inputs PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
 endfunction()
 
 # fopd_set_version(<source>)

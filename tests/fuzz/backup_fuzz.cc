@@ -38,6 +38,9 @@ bool write_again(Bytes bytes, std::optional<BackupWriter>& writer) {
             case BackupChunk::kSlots:
                 writer->slots({reinterpret_cast<const char*>(payload.data()), payload.size()});
                 break;
+            case BackupChunk::kMedia:
+                writer->media({reinterpret_cast<const char*>(payload.data()), payload.size()});
+                break;
             case BackupChunk::kEntries: {
                 BackupEntries entries(payload);
                 for (auto entry = entries.next(); *entry; entry = entries.next()) {
