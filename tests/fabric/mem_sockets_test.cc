@@ -237,7 +237,8 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
 }
 
-TEST_CASE("fabric tcp: small messages in large records are delivered in several turns", "[fabric]") {
+TEST_CASE("fabric tcp: small messages in large records are delivered in several turns",
+          "[fabric]") {
     constexpr std::size_t kReceivedAtOnce = 64U << 10;
     constexpr std::uint64_t kSeedOfLargeSockets = 4;
     SocketStage stage(kSeedOfLargeSockets, true);

@@ -23,7 +23,7 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes() {
 
 extern "C" {
 #define FOPD_FUZZ_TARGET(name) int fuzz_##name(const std::uint8_t* data, std::size_t size);
-#include "fuzz_targets.inc"
+#include <fuzz_targets.inc>
 #undef FOPD_FUZZ_TARGET
 }
 
@@ -38,7 +38,7 @@ struct FuzzTarget {
 
 constexpr FuzzTarget kFuzzTargets[] = {
 #define FOPD_FUZZ_TARGET(name) {#name, &fuzz_##name},
-#include "fuzz_targets.inc"
+#include <fuzz_targets.inc>
 #undef FOPD_FUZZ_TARGET
 };
 
