@@ -65,11 +65,12 @@ config::TypePtr<const devices::DriveModel*> technology() {
 // Three numbers, for reads, writes and formats: 40,40,20.
 config::TypePtr<DriveCounts> for_each_type(std::uint32_t min) {
     constexpr std::uint32_t kMost = 1000;
-    const std::string right = "three whole numbers from " + std::to_string(min) + " to " +
-                              std::to_string(kMost) +
-                              ", for reads, writes and formats, such as 2,1,1";
+    const std::string limits = std::to_string(min) + " to " + std::to_string(kMost);
+    const std::string right =
+        "three whole numbers from " + limits + ", for reads, writes and formats, such as 2,1,1";
     const auto parse =
-        [min, right](const config::Node& scalar) -> std::expected<DriveCounts, config::Mistake> {
+        [min, limits,
+         right](const config::Node& scalar) -> std::expected<DriveCounts, config::Mistake> {
         DriveCounts counts{};
         std::string_view text = scalar.text;
         for (std::size_t i = 0; i < kIoTypeCount; ++i) {
@@ -82,10 +83,13 @@ config::TypePtr<DriveCounts> for_each_type(std::uint32_t min) {
             while (word.starts_with(' ')) word.remove_prefix(1);
             while (word.ends_with(' ')) word.remove_suffix(1);
             const auto count = core::whole_number<std::uint32_t>(word);
-            if (!count || *count < min || *count > kMost) {
+            if (!count) {
                 return std::unexpected(config::Mistake{
-                    "'" + std::string(word) + "' is not a number that is allowed here",
-                    "write " + right});
+                    "'" + std::string(word) + "' is not a whole number", "write " + right});
+            }
+            if (*count < min || *count > kMost) {
+                return std::unexpected(config::Mistake{std::string(word) + " is not from " + limits,
+                                                       "write " + right});
             }
             counts[i] = *count;
             if (!is_last) text.remove_prefix(comma + 1);
@@ -141,11 +145,11 @@ config::Record<TapeSettings> tape_record() {
         "How drives are divided among reads, writes and formats. none: each uses all drives. "
         "fair_share: in proportion to what waits.",
         kLive);
-    record.field("fair_share_weights", &TapeSettings::fair_share_weights,
-                 config::auto_or(for_each_type(0)),
-                 "fair_share: the shares of reads, writes and formats. auto: by the cost of what "
-                 "waits.",
-                 kLive);
+    record.field(
+        "fair_share_weights", &TapeSettings::fair_share_weights, config::auto_or(for_each_type(1)),
+        "fair_share: the shares of reads, writes and formats; each needs one. auto: by the "
+        "cost of what waits.",
+        kLive);
     record.field("fair_share_limits", &TapeSettings::fair_share_limits,
                  config::list_of(config::map_of(technology_limits())),
                  "fair_share: the least and the most drives of each technology. If one has limits, "

@@ -120,6 +120,9 @@ TEST_CASE(
         "{ grouped_read_order: random }",
         "{ fair_share_weights: '1,2' }",
         "{ fair_share_weights: '1,2,x' }",
+        "{ fair_share_weights: '1,0,1' }",
+        "{ fair_share_weights: '0,0,0' }",
+        "{ fair_share_weights: '1,1,1001' }",
         "{ request_fair_share_weights: '0,1,1' }",
         "{ fair_share_limits: [ { technology: lto9, min: '1,1,0' } ] }",
         "{ fair_share_limits: [ { technology: lto9, max: '1,1,0' } ] }",
@@ -136,6 +139,9 @@ TEST_CASE(
         CHECK(loaded.error().front().position.line == 2);
         CHECK(loaded.error().front().key.starts_with("io_sched.tape."));
     }
+    const auto zero = load("io_sched: { tape: { fair_share_weights: '2,0,1' } }");
+    REQUIRE_FALSE(zero.has_value());
+    CHECK(zero.error().front().wrong == "0 is not from 1 to 1000");
     // Devices of disks are not divided.
     CHECK_FALSE(load("io_sched: { dispatch_algo: fair_share }").has_value());
     CHECK(load("io_sched: { request_algo: fair_share }").has_value());
