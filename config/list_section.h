@@ -19,8 +19,8 @@ namespace fopd::config {
 //     }
 //
 // If the file lacks it, the list is empty. While the items are the same, each changed key follows
-// its own Reload. If items are added, removed or reordered, the list's Reload decides; see
-// ListType.
+// its own Reload. If items are added, removed or reordered, the list's Reload decides about that;
+// see ListType.
 template <typename Item>
 class ListSection {
 public:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -238,8 +239,9 @@ public:
     std::vector<KeyDescription> keys() const override { return item_->keys(); }
 
     // If both lists have the same identities in the same order, each item is compared with its old
-    // value. Otherwise the list changes as one value. Matching by position would swap live values
-    // when two items are swapped.
+    // value. Otherwise the list changes as one value. If that needs a restart, live keys change
+    // nevertheless, in items that both lists have. Items are matched by identity, not by position:
+    // two items that are swapped must not swap their values.
     void carry_over(const std::vector<T>& old, std::vector<T>& next, const std::string& path,
                     Reload reload, Changes& changes) const override {
         bool is_same_items = old.size() == next.size();
@@ -248,7 +250,9 @@ public:
             is_same_items = !identity.empty() && identity == item_->identity(next[index]);
         }
         if (!is_same_items) {
-            Type<std::vector<T>>::carry_over(old, next, path, reload, changes);
+            std::vector<T> now = old;
+            if (reload == Reload::kRestart) take_live_keys(now, next, path, changes);
+            Type<std::vector<T>>::carry_over(now, next, path, reload, changes);
             return;
         }
         for (std::size_t index = 0; index < old.size(); ++index) {
@@ -257,6 +261,30 @@ public:
     }
 
 private:
+    // Gives the items of `now` the live keys of those items of `next` that have their identities.
+    // A changed key is reported at its place in `next`, where the user wrote it.
+    void take_live_keys(std::vector<T>& now, const std::vector<T>& next, const std::string& path,
+                        Changes& changes) const {
+        std::map<std::string, std::size_t> places;
+        for (std::size_t index = 0; index < next.size(); ++index) {
+            places.emplace(item_->identity(next[index]), index);
+        }
+        places.erase(std::string());
+        for (T& item : now) {
+            const auto place = places.find(item_->identity(item));
+            if (place == places.end()) continue;
+            T merged = next[place->second];
+            Changes found;
+            item_->carry_over(item, merged, item_path(path, place->second), Reload::kRestart,
+                              found);
+            item = std::move(merged);
+            // Keys that need a restart are part of the change of the list.
+            std::erase_if(found,
+                          [](const Change& change) { return change.reload == Reload::kRestart; });
+            std::ranges::move(found, std::back_inserter(changes));
+        }
+    }
+
     std::string identity_in_list(const T& value) const {
         std::string identity = item_->identity(value);
         if (!identity.empty() || rule_.doubles == ListRule::Doubles::kAllowed) return identity;

@@ -87,6 +87,10 @@ TEST_CASE("config list section: live keys of unchanged items change at run time"
     REQUIRE(merged.snapshot->get<Shares>()[0].kind == "paper");
     REQUIRE(merged.changes.size() == 2);
 
+    const auto more = merge(old, load(one, "shares: [ { name: b }, { name: a, limit: 7 } ]"));
+    REQUIRE(more.snapshot->get<Shares>().size() == 1);
+    REQUIRE(more.snapshot->get<Shares>()[0].limit == 7);
+
     const auto other = merge(old, load(one, "shares: [ { name: b, limit: 6 } ]"));
     REQUIRE(other.snapshot->get<Shares>()[0].name == "a");
     REQUIRE(other.changes.size() == 1);

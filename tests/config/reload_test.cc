@@ -111,14 +111,37 @@ TEST_CASE("config reload: items of a list are told apart by their name", "[confi
         REQUIRE(merged.changes[0].reload == Reload::kRestart);
         REQUIRE(print_effective(*merged.snapshot) == print_effective(*old));
     }
-    SECTION("one item more: the list is one value") {
-        const auto next =
-            load("storage: {pools: [{name: a, quota: 9G}, {name: b, quota: 2G}, {name: c}]}");
+    SECTION("one item more: the list waits, and live keys of the items before do not") {
+        const auto next = load(
+            "storage: {pools: [{name: c}, {name: b, quota: 2G, family: tape}, {name: a, quota: "
+            "9G}]}");
         const auto merged = merge(old, next);
 
-        REQUIRE(merged.changes.size() == 1);
-        REQUIRE(merged.changes[0].path == "storage.pools");
-        REQUIRE(merged.snapshot->get<example::Storage>().pools[0].quota == std::uint64_t{1} << 30);
+        REQUIRE(merged.changes.size() == 2);
+        REQUIRE(lines(merged.changes)[0] == "storage.pools[2].quota: 1GiB -> 9GiB (live)");
+        REQUIRE(merged.changes[1].path == "storage.pools");
+        REQUIRE(merged.changes[1].reload == Reload::kRestart);
+        const auto& pools = merged.snapshot->get<example::Storage>().pools;
+        REQUIRE(pools.size() == 2);
+        REQUIRE(pools[0].name == "a");
+        REQUIRE(pools[0].quota == std::uint64_t{9} << 30);
+        REQUIRE(pools[1].name == "b");
+        REQUIRE(pools[1].family == "disk");
+
+        // The next reload of the same file has only the list to report.
+        const auto again = merge(merged.snapshot, next);
+        REQUIRE(again.changes.size() == 1);
+        REQUIRE(again.changes[0].path == "storage.pools");
+    }
+    SECTION("one item less: so, too") {
+        const auto merged = merge(old, load("storage: {pools: [{name: b, quota: 3G}]}"));
+
+        REQUIRE(merged.changes.size() == 2);
+        REQUIRE(lines(merged.changes)[0] == "storage.pools[0].quota: 2GiB -> 3GiB (live)");
+        REQUIRE(merged.changes[1].reload == Reload::kRestart);
+        const auto& pools = merged.snapshot->get<example::Storage>().pools;
+        REQUIRE(pools.size() == 2);
+        REQUIRE(pools[1].quota == std::uint64_t{3} << 30);
     }
 }
 

@@ -105,6 +105,22 @@ TEST_CASE("daemon configuration: devices and quotas need no restart", "[daemon]"
     REQUIRE(reloaded->needs_restart.empty());
 }
 
+TEST_CASE("daemon configuration: a quota does not wait for the restart that a new pool needs",
+          "[daemon]") {
+    std::string text = "pools: [ { name: fast, quota: 1GiB } ]\n";
+    const auto configuration = configuration_of(&text);
+
+    text = "pools: [ { name: slow }, { name: fast, quota: 2GiB } ]\n";
+    const auto reloaded = configuration->reload(kNothingElse);
+
+    REQUIRE(reloaded.has_value());
+    REQUIRE(keys_in_force(reloaded->changes) == std::vector<std::string>{"pools[1].quota"});
+    REQUIRE(reloaded->needs_restart == std::vector<std::string>{"pools"});
+    const auto& pools = configuration->current()->get<std::vector<devices::PoolSettings>>();
+    REQUIRE(pools.size() == 1);
+    REQUIRE(pools[0].quota_bytes == std::uint64_t{2} << 30);
+}
+
 TEST_CASE("daemon configuration: access rules change without a restart", "[daemon]") {
     std::string text = "auth: { mode: none, peer_key: /old.key }\n";
     const auto configuration = configuration_of(&text);
