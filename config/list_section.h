@@ -46,6 +46,7 @@ public:
                               .allowed = type_->allowed(),
                               .default_value = type_->write({}),
                               .example = {},
+                              .reload = reload_,
                               .keys = type_->keys()};
     }
     std::optional<Value> read_section(const Node& node, Problems& problems) const {

@@ -59,7 +59,7 @@ config::ListSection<DeviceSettings> devices_section() {
     // The settings of an open disk cannot change: the daemon refuses such a reload.
     return {"devices",
             "The disks of this node. A reload opens disks that are new in the list, and closes "
-            "empty disks that it no longer has.",
+            "empty disks that it no longer has. The first disk of a pool needs a restart.",
             std::move(record), config::ListRule{}, config::Reload::kLive};
 }
 

@@ -78,6 +78,19 @@ TEST_CASE("config list section: its sample loads, and shows an item", "[config]"
     REQUIRE_THAT(sample, ContainsSubstring("- name: fast\n"));
 }
 
+TEST_CASE("config list section: its sample says whether items can change at run time", "[config]") {
+    Record<Share> record;
+    record.field("name", &Share::name, text(), "What it is called.");
+    record.identified_by("name");
+    Schema live;
+    live.add(ListSection<Share>("shares", "Who gets what.", std::move(record), ListRule{},
+                                Reload::kLive));
+    REQUIRE_THAT(annotated_sample(live),
+                 ContainsSubstring("Default: []. Can change at run time.\nshares: []\n"));
+    REQUIRE_THAT(annotated_sample(schema()),
+                 ContainsSubstring("Default: []. Needs a restart.\nshares: []\n"));
+}
+
 TEST_CASE("config list section: live keys of unchanged items change at run time", "[config]") {
     const Schema one = schema();
     const auto old = load(one, "shares: [ { name: a, limit: 5 } ]");
