@@ -144,7 +144,7 @@ public:
                 arm_wake() && waiting_head_ == nullptr && cancel_requests_.empty();
             wait_in_kernel(complete ? until : std::min(until, clock_.now() + 1ms));
         } else if (io_uring_sq_ready(&ring_) > 0 || kernel_has_work()) {
-            io_uring_submit_and_get_events(&ring_);
+            submit_and_look();
         }
         reap();
     }
@@ -286,12 +286,23 @@ private:
         }
         const Duration left = until - clock_.now();
         if (left.count() <= 0) {
-            io_uring_submit_and_get_events(&ring_);
+            submit_and_look();
             return;
         }
         __kernel_timespec span{.tv_sec = left.count() / 1'000'000'000,
                                .tv_nsec = left.count() % 1'000'000'000};
         io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);
+    }
+
+    // Submits what is queued, and makes completions visible that the kernel has, without waiting.
+    void submit_and_look() {
+        // The kernel's thread takes submissions and delivers completions by itself. A system call
+        // is needed only to wake it, which io_uring_submit() does.
+        if ((ring_.flags & IORING_SETUP_SQPOLL) != 0 && !kernel_has_work()) {
+            io_uring_submit(&ring_);
+        } else {
+            io_uring_submit_and_get_events(&ring_);
+        }
     }
 
     // Returns true if the kernel has completions that only io_uring_enter() makes visible.
