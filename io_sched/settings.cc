@@ -187,7 +187,10 @@ config::Record<TapeSettings> tape_record() {
                  kLive);
     record.field("grouped_read_stay_mounted", &TapeSettings::grouped_read_stay_mounted,
                  config::duration({.max = 24h}),
-                 "How long a cartridge without waiting requests keeps its drive.", kLive);
+                 "How long a cartridge without waiting requests keeps its drive from other reads. "
+                 "Writes, formats, and reads that have waited for grouped_read_max_wait take the "
+                 "drive at once.",
+                 kLive);
     record.field("grouped_write_max_wait", &TapeSettings::grouped_write_max_wait,
                  config::duration({.min = 1s, .max = 7 * 24h}),
                  "A collection that has waited for longer goes before one whose cartridge is "
