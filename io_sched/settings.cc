@@ -194,7 +194,8 @@ config::Record<TapeSettings> tape_record() {
     record.field("grouped_write_max_wait", &TapeSettings::grouped_write_max_wait,
                  config::duration({.min = 1s, .max = 7 * 24h}),
                  "A collection that has waited for longer goes before one whose cartridge is "
-                 "mounted.",
+                 "mounted. It matters mainly during a repack: otherwise a collection has one batch "
+                 "of writes at a time, and leaves its drive after each to the oldest.",
                  kLive);
     return record;
 }
