@@ -47,13 +47,16 @@ config::Section<LrsSettings> lrs_section() {
     section.field(
         "max_foms", &LrsSettings::max_foms,
         config::integer<std::uint32_t>({.min = 1, .max = 65536}),
-        "How many data fops run at a time in each locality; the others wait in the policy's order.",
+        "How many data fops run at a time in each locality, at most; the others wait in the "
+        "policy's order. With io_wait_goal large ones are fewer.",
         {.reload = config::Reload::kLive});
     section.field(
         "io_wait_goal", &LrsSettings::io_wait_goal,
         config::none_or(config::duration({.min = 10us, .max = 10s})),
         "Fewer fops run while their reads and writes wait longer than this for their devices, on "
-        "average, so that more fops wait in the policy's order. none: the number is fixed.",
+        "average, so that more fops wait in the policy's order. Each counts once, and once more "
+        "for each 64KiB. A fop begins while the others count for less than a limit from 16 to 4 "
+        "times max_foms: 31 fops of 1MiB run by default. none: only max_foms counts.",
         {.reload = config::Reload::kLive});
     section.field<CrrSettings>("crr", &LrsSettings::crr, config::map_of(crr_record()),
                                summary_of("crr"));
