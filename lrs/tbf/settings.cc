@@ -28,7 +28,8 @@ config::Record<TbfSettings> tbf_record() {
         "cluster_interval", &TbfSettings::cluster_interval,
         config::duration({.min = 10ms, .max = 10s}),
         "How often the nodes of a cluster divide the limits of rules with scope=cluster by "
-        "what each of them needs.",
+        "what each of them needs. They do so earlier when half of the time is over in "
+        "which shares expire: the least of eh.timeout, eh.root_silent and twice eh.grace.",
         {.reload = config::Reload::kLive});
     record.field("cut_off", &TbfSettings::cut_off,
                  config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 100})),
