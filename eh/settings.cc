@@ -207,7 +207,8 @@ config::Section<EpochSettings> epoch_section() {
                   config::choice<peers::Quorum>({{"participants", peers::Quorum::kParticipants},
                                                  {"store", peers::Quorum::kStore}}),
                   "Which members may go on when some are lost or cut off. participants: more "
-                  "than half of all. store: those whose root reaches the store.");
+                  "than half of all. store: those whose root reaches the store. With etcd, a "
+                  "lost root is replaced only by more than half of all, whatever this says.");
     section.field("store", &EpochSettings::store, config::map_of(store_record()),
                   "Where the list of members is kept.");
     section.field(
