@@ -46,7 +46,8 @@ void add_migration(config::Record<LibrarySettings>& record) {
     record.field("staging_high", &LibrarySettings::staging_high,
                  config::integer<std::uint32_t>({.min = 0, .max = 100}),
                  "When a staging disk is fuller than so many percent, objects that are on tape "
-                 "leave it, the oldest first. 0: they leave it on request only.");
+                 "leave it, the oldest first. 0: they leave it on request, and when "
+                 "a change or a recall finds no room.");
     record.field(
         "staging_low", &LibrarySettings::staging_low,
         config::integer<std::uint32_t>({.min = 0, .max = 100}),
