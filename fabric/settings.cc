@@ -39,10 +39,10 @@ config::Section<FabricSettings> fabric_section() {
                         {.length_max = 16, .doubles = config::ListRule::Doubles::kRefused}),
         "Numeric addresses where clients connect: tcp:// on every network, verbs:// with RDMA "
         "hardware; ofi+tcp:// is TCP by libfabric, which trusts every host that reaches the port.");
-    section.field("inline_max", &FabricSettings::inline_max,
-                  config::size({.min = 0, .max = 12U << 10}),
-                  "The largest payload that travels in a message; larger ones are read from the "
-                  "client's memory or written to it.");
+    section.field(
+        "inline_max", &FabricSettings::inline_max, config::size({.min = 0, .max = 12U << 10}),
+        "The largest payload of a request that travels in its message; larger ones are read "
+        "from the client's memory. Replies carry up to 32KiB, whatever this is.");
     section.field("lease", &FabricSettings::lease, config::duration({.min = 1s, .max = 1h}),
                   "A session whose client sends nothing for this time is ended. A client sends "
                   "something at least every half of it.");
