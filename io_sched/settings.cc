@@ -243,10 +243,12 @@ config::Section<IoSchedSettings> io_sched_section() {
         config::duration({.min = 1ms, .max = 1h}),
         "elevator: a request that has waited for longer goes before requests at nearer positions.",
         kLive);
-    section.field("latency_goal", &IoSchedSettings::latency_goal,
-                  config::auto_or(config::duration({.min = 10us, .max = 10s})),
-                  "A device gets as many requests at a time as it completes within this time; auto "
-                  "is 20ms for rotating disks and 2ms for others.");
+    section.field(
+        "latency_goal", &IoSchedSettings::latency_goal,
+        config::auto_or(config::duration({.min = 10us, .max = 10s})),
+        "A device gets as many requests at a time as it completes within this time, but at "
+        "least 16, or 4 if it rotates, counted as for depth_max. auto: 20ms for rotating "
+        "disks and 2ms for others.");
     section.field("depth_max", &IoSchedSettings::depth_max,
                   config::integer<std::uint32_t>({.min = 1, .max = 4096}),
                   "How many reads and writes a device has at a time, at most. Each counts once, "
