@@ -251,8 +251,9 @@ config::Section<IoSchedSettings> io_sched_section() {
         "disks and 2ms for others.");
     section.field("depth_max", &IoSchedSettings::depth_max,
                   config::integer<std::uint32_t>({.min = 1, .max = 4096}),
-                  "How many reads and writes a device has at a time, at most. Each counts once, "
-                  "and once more for each 64KiB.");
+                  "About how many reads and writes a device has at a time, at most, without those "
+                  "of the log. Each counts once, and once more for each 64KiB; the last may exceed "
+                  "the limit, and two of any size may run.");
     section.field("tape", &IoSchedSettings::tape, config::map_of(tape_record()),
                   "The order of the requests of tape drives, whose cartridges change.");
     return section;
