@@ -123,9 +123,11 @@ config::Section<LogSettings> log_section() {
         "The file of the audit trail: administrative requests with their callers, and denied fops. "
         "Each line is a JSON object. A file that was renamed or removed is made anew. none: the "
         "trail is a part of the log, as events audit.*.");
-    section.field("audit_changes", &LogSettings::audit_changes, config::boolean(),
-                  "Whether the audit trail also has each fop that changed an object.",
-                  {.reload = config::Reload::kLive});
+    section.field(
+        "audit_changes", &LogSettings::audit_changes, config::boolean(),
+        "Whether the audit trail also has each fop that changed an object. If the trail is "
+        "a part of the log, these need the log.level info or a lower one.",
+        {.reload = config::Reload::kLive});
     return section;
 }
 
