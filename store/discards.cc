@@ -5,8 +5,9 @@
 namespace fopd::store {
 
 Task<void> Discards::run(Allocator* space, core::CancelSource* stop) {
-    if (!options_.wanted || !device_.geometry().discards) co_return;
-    for (;;) {
+    if (!options_.wanted) co_return;
+    // Some devices say only at the first discard that they have none.
+    while (device_.geometry().discards) {
         space->note_empty();
         const auto slept = co_await reactor_.sleep_for(options_.interval, stop);
         if (!slept) co_return;
@@ -20,6 +21,7 @@ Task<void> Discards::run(Allocator* space, core::CancelSource* stop) {
         }
         co_return;
     }
+    core::emit(events_, core::Level::kInfo, "store.no_discard", {{"device", device_.name()}});
 }
 
 Task<Result<void>> Discards::discard_some(Allocator* space, core::CancelSource* stop) {
@@ -31,7 +33,7 @@ Task<Result<void>> Discards::discard_some(Allocator* space, core::CancelSource* 
                                                         range.count * devices::kBlockBytes);
         space->end_hold(*segment, Allocator::Content::kDiscarded);
         released_.wake_all();
-        if (!discarded) co_return discarded;
+        if (!discarded || !device_.geometry().discards) co_return discarded;
         const auto slept = co_await reactor_.sleep_for(options_.pause, stop);
         if (!slept) co_return slept;
     }

@@ -39,7 +39,8 @@ public:
           released_(parts.released),
           options_(options) {}
 
-    // Runs until it is cancelled. The allocator outlives it.
+    // Runs until it is cancelled, a discard fails or the device has none. The allocator outlives
+    // it.
     Task<void> run(Allocator* space, core::CancelSource* stop);
 
 private:

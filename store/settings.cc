@@ -40,7 +40,7 @@ config::Section<StoreSettings> store_section() {
     section.field("discard", &StoreSettings::discard, config::boolean(),
                   "Whether space that has been free for a minute is discarded, a segment at a "
                   "time: given back to the disk, or to the file system if the disk is a file. For "
-                  "disks that share their space with others.");
+                  "disks that share their space with others. The log names disks that cannot.");
     return section;
 }
 
