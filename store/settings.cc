@@ -26,7 +26,7 @@ config::Section<StoreSettings> store_section() {
     section.field(
         "scrub_age_max", &StoreSettings::scrub_age_max, config::duration({.max = 1000 * 24h}),
         "fopctl health warns of a disk whose last complete scrub ended longer ago. 0s: it "
-        "never does.");
+        "never does. The alert FopdScrubOld in fopd.rules.yml has 35 days of its own.");
     section.field("coalesce_rate", &StoreSettings::coalesce_bytes_per_second,
                   config::size({.max = 1ULL << 40}),
                   "How many bytes per second of each locality's disks are read and written again, "
