@@ -138,13 +138,15 @@ config::ListSection<LibrarySettings> libraries_section() {
                  "/dev/tape/by-id/scsi-3500507630f00a00b-nst.");
     record.field("drives", &LibrarySettings::drives,
                  config::integer<std::uint32_t>({.min = 1, .max = 64}),
-                 "How many drives a virtual library is made with.");
-    record.field("cartridges", &LibrarySettings::cartridges,
-                 config::integer<std::uint32_t>({.min = 1, .max = 10'000}),
-                 "How many cartridges a virtual library is made with.");
+                 "How many drives a virtual library has.");
+    record.field(
+        "cartridges", &LibrarySettings::cartridges,
+        config::integer<std::uint32_t>({.min = 1, .max = 10'000}),
+        "How many cartridges a virtual library is made with. Later it has those whose files "
+        "are in its directory.");
     record.field("model", &LibrarySettings::model, model_type(),
-                 "The generation of the drives and cartridges of a virtual library, and of SCSI "
-                 "drives that do not tell it.");
+                 "The generation of the drives of a virtual library, and of "
+                 "the cartridges that it is made with. Also of SCSI drives that do not tell it.");
     record.field("cartridge_size", &LibrarySettings::cartridge_bytes,
                  config::none_or(config::size({.min = 1ULL << 20, .max = 1ULL << 50})),
                  "The capacity of a virtual cartridge. none: as the model's.");
