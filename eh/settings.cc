@@ -49,7 +49,8 @@ config::Record<EpochSettings::Store> store_record() {
                  config::choice<Store::Kind>(
                      {{"static", Store::Kind::kStatic}, {"etcd", Store::Kind::kEtcd}}),
                  "static: a file of one member, the root. While the root is down, no epochs begin. "
-                 "etcd: when the root is lost, another member becomes root.");
+                 "etcd: when the root is lost, another member becomes root. The keys that say "
+                 "etcd: below have no effect with static.");
     record.field("root", &Store::root, name_type(),
                  "static: the member that keeps the view, in its node.data_dir.");
     record.field("endpoints", &Store::endpoints,
@@ -173,8 +174,9 @@ config::Section<EpochSettings> epoch_section() {
     section.field("kind", &EpochSettings::kind,
                   config::choice<EpochSettings::Kind>({{"local", EpochSettings::Kind::kLocal},
                                                        {"peers", EpochSettings::Kind::kPeers}}),
-                  "local: this daemon has epochs of its own. peers: it begins them together with "
-                  "the other daemons that have the same auth.peer_key.");
+                  "local: this daemon has epochs of its own; of the other keys only timeout has an "
+                  "effect. peers: it begins them together with the other daemons that have the "
+                  "same auth.peer_key.");
     section.field("address", &EpochSettings::address, config::auto_or(fabric::address_type()),
                   "If eh.members is empty: the address at which the other daemons reach this one. "
                   "auto: the first address of fabric.listen to which they can connect.");
