@@ -21,7 +21,8 @@ config::Record<EpochGroupsSettings> epoch_groups_record() {
     config::Record<EpochGroupsSettings> record;
     record.field("length", &EpochGroupsSettings::length, config::duration({.min = 1ms, .max = 10s}),
                  "A group's turn ends after this time, or when none of its fops wait. It is never "
-                 "longer than half of the timeout of epochs.",
+                 "longer than half of the timeout of epochs, except in a locality that is without "
+                 "epochs.",
                  kLive);
     record.field("at_end", &EpochGroupsSettings::at_end,
                  config::choice<AtEnd>({{"go_on", AtEnd::kGoOn}, {"pause", AtEnd::kPause}}),
