@@ -192,10 +192,9 @@ void UnixListener::remove_file() const {
 }
 
 Started<UnixListener> listen_unix(const std::string& path) {
-    constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
-    if (path.empty() || path.size() > kPathMax || path.find('\0') != std::string::npos) {
+    if (path.empty() || path.size() > kUnixPathBytesMax || path.find('\0') != std::string::npos) {
         return problem(kExitDataDir, "admin socket " + path + ": a socket's path has 1 to " +
-                                         std::to_string(kPathMax) + " bytes, this one " +
+                                         std::to_string(kUnixPathBytesMax) + " bytes, this one " +
                                          std::to_string(path.size()));
     }
     const std::string directory = core::directory_of(path);

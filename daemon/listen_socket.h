@@ -1,16 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "config/address.h"
 #include "core/owned_fd.h"
 #include "daemon/start_problem.h"
 
 namespace fopd::daemon {
+
+inline constexpr std::size_t kUnixPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
 
 // A UNIX socket that listens at a path, mode 0660, with group fopd if that group exists and we may
 // set it.

@@ -6,6 +6,7 @@
 #include "config/section.h"
 #include "config/types.h"
 #include "daemon/configuration.h"
+#include "daemon/listen_socket.h"
 #include "devices/settings.h"
 #include "eh/settings.h"
 #include "fabric/settings.h"
@@ -93,10 +94,18 @@ config::Section<AuthSettings> auth_section() {
 
 config::Section<AdminSettings> admin_section() {
     config::Section<AdminSettings> section("admin", "Administration and metrics.");
-    section.field("socket", &AdminSettings::socket, config::path(),
-                  "The UNIX socket that fopctl connects to, open to its group.");
+    section.field(
+        "socket", &AdminSettings::socket, config::path(),
+        "The UNIX socket that fopctl connects to, open to its group. Its path has at most 107 "
+        "bytes.");
     section.field("metrics", &AdminSettings::metrics, config::none_or(config::address()),
                   "The address that serves /metrics, for Prometheus, and no other path.");
+    section.check([](const AdminSettings& settings, config::Complaints& complaints) {
+        const std::size_t size = settings.socket.size();
+        if (size <= kUnixPathBytesMax) return;
+        complaints.add("socket", "it has " + std::to_string(size) + " bytes",
+                       "the path of a socket has at most " + std::to_string(kUnixPathBytesMax));
+    });
     return section;
 }
 

@@ -88,6 +88,20 @@ TEST_CASE("daemon settings: a device of an unknown pool is refused at its sectio
             "device is of a disk pool in pools, and has a path of its own");
 }
 
+TEST_CASE("daemon settings: an admin socket whose path no socket can have is refused", "[daemon]") {
+    const auto load_path = [](std::size_t bytes) {
+        const std::string path = "/" + std::string(bytes - 1, 's');
+        return make_schema().load_text("admin: { socket: " + path + " }", "test.yaml");
+    };
+    REQUIRE(load_path(107).has_value());
+
+    const auto refused = load_path(108);
+
+    REQUIRE_FALSE(refused.has_value());
+    REQUIRE(to_string(refused.error().front()) ==
+            "test.yaml:1:18: admin.socket: it has 108 bytes, the path of a socket has at most 107");
+}
+
 TEST_CASE("daemon configuration: devices and quotas need no restart", "[daemon]") {
     std::string text =
         "pools: [ { name: fast, quota: 1GiB } ]\n"

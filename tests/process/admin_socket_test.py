@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from fopd_process import (CONFIG, DATA_DIR, DEADLINE_SECONDS, FOPCTL, IN_USE, SLOWNESS, SYSTEM, ProcessTestCase, as_other_user,
-                          connect_unix, needs_root, wait_until)
+                          connect_unix, needs_root, run_fopd, wait_until)
 
 PATH_BYTES_MAX = 107
 # Less than what silent clients have until they are cut off.
@@ -95,7 +95,13 @@ class AdminSocketPlaceTest(ProcessTestCase):
                     self.fopd.stop(self.fopd.start_ready())
                     self.assertFalse(path.exists())
                 else:
-                    self.fopd.refused(DATA_DIR, path, str(PATH_BYTES_MAX), str(length))
+                    problem = rf"admin.socket: it has {length} bytes, the path of a socket has at most {PATH_BYTES_MAX}\n"
+                    done = run_fopd("--check-config", "--config", self.fopd.config_path)
+                    self.assertEqual(done.returncode, CONFIG)
+                    self.assertRegex(done.stderr, problem)
+                    daemon = self.fopd.start()
+                    self.assertEqual(daemon.wait_end(), CONFIG, daemon.log())
+                    self.assertRegex(daemon.log(), problem)
 
     @needs_root
     def test_directory_not_writable(self):
