@@ -168,7 +168,8 @@ void Reactor::wait_for_work() {
     }
     if (options_.spin.count() > 0) {
         const Poller::Look how = look();
-        if (how != Poller::Look::kNever && spin(how)) return;
+        const bool spins = how == Poller::Look::kIfItPays || how == Poller::Look::kAlways;
+        if (spins && spin(how)) return;
     }
 
     sleeping_.store(true, std::memory_order_seq_cst);
@@ -185,7 +186,8 @@ void Reactor::wait_for_work() {
 }
 
 Poller::Look Reactor::look() {
-    auto wish = Poller::Look::kIfItPays;
+    if (pollers_.empty()) return Poller::Look::kIfItPays;
+    auto wish = Poller::Look::kNoNeed;
     pollers_.for_each([&wish](Poller& poller) { wish = std::max(wish, poller.look()); });
     return wish;
 }

@@ -67,7 +67,7 @@ private:
         if (has_many_connections()) return Look::kNever;
         const bool transfers = transfers_in_flight_ > 0 || !opened_.empty();
         if (transfers && provider_.is_tcp()) return Look::kAlways;
-        return in_flight_ > 0 || busy_since_sleep_ ? Look::kIfItPays : Look::kNever;
+        return in_flight_ > 0 || busy_since_sleep_ ? Look::kIfItPays : Look::kNoNeed;
     }
 
     Result<void> open_receives(const MachineOptions& options);

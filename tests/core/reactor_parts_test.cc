@@ -4,8 +4,10 @@
 // long deadlines stand for "never".
 
 #include <cerrno>
+#include <deque>
 #include <map>
 #include <thread>
+#include <vector>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -481,4 +483,40 @@ TEST_CASE("core reactor: work that a poller finds in a spin is done before the k
     reactor.remove_poller(poller);
     CHECK(reactor.stats().turns.get() == 2);
     CHECK(backend.waits == 1);  // At the beginning of the spin.
+}
+
+namespace {
+
+struct WishingPoller final : Poller {
+    explicit WishingPoller(Look look) : wish(look) {}
+    bool poll() override { return false; }
+    void end_of_turn() override {}
+    Duration sleep_max() override { return Duration::max(); }
+    Look look() const override { return wish; }
+
+    const Look wish;
+};
+
+}  // namespace
+
+TEST_CASE("core reactor: it spins if a poller wants it, and none forbids it", "[core]") {
+    using enum Poller::Look;
+    struct Row {
+        std::vector<Poller::Look> wishes;
+        bool spins;
+    };
+    const Row row = GENERATE(
+        Row{{}, true}, Row{{kNoNeed}, false}, Row{{kIfItPays}, true}, Row{{kAlways}, true},
+        Row{{kNever}, false}, Row{{kIfItPays, kNoNeed}, true}, Row{{kNoNeed, kAlways}, true},
+        Row{{kNever, kIfItPays}, false}, Row{{kAlways, kNever, kNoNeed}, false});
+    Reactor reactor(std::make_unique<LateBackend>(), {.spin = LateBackend::kSpin});
+    std::deque<WishingPoller> pollers;
+    for (const Poller::Look wish : row.wishes) reactor.add_poller(pollers.emplace_back(wish));
+    bool done = false;
+
+    reactor.run_until_done(do_nothing(&reactor, &done));
+
+    for (WishingPoller& poller : pollers) reactor.remove_poller(poller);
+    CHECK(done);
+    CHECK((reactor.stats().spins_won.get() + reactor.stats().spins_lost.get() > 0) == row.spins);
 }
