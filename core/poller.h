@@ -14,8 +14,8 @@ class Poller : public ListNode {
 public:
     // Whether the reactor should spin before it sleeps: kNoNeed, if no other poller wants it;
     // kIfItPays, if recent spins found work; kAlways, because the poller's work moves on only while
-    // it is polled; kNever, because polling costs more than it is likely to find. If pollers differ,
-    // the largest of these values counts.
+    // it is polled; kNever, because polling costs more than it is likely to find. If pollers
+    // differ, the largest of these values counts.
     enum class Look : std::uint8_t { kNoNeed, kIfItPays, kAlways, kNever };
 
     // Called after the timers and before the coroutines: completes finished operations. Returns

@@ -5,8 +5,8 @@
 
 namespace fopd::daemon {
 
-// Takes the fops between daemons out of the fops of a locality, before they are queued: no limit,
-// rule or drain holds them up.
+// Takes the fops between daemons out of the fops of a locality, before they are queued: no rule or
+// drain holds them up, and no limit but that of the memory for requests.
 class PeerFops final : public fabric::IncomingUser {
 public:
     // All outlive it. `epochs`: null unless this is the first locality.

@@ -86,8 +86,8 @@ config::Section<AuthSettings> auth_section() {
     section.field(
         "issuer_public", &AuthSettings::issuer_public, config::none_or(config::path()),
         "The public key of the issuer of capability tokens: a file of 64 hexadecimal digits that "
-        "only its owner may read, because who can change it decides which tokens are accepted. "
-        "none: tokens are refused.",
+        "nobody but its owner may read or write: whoever can change it decides which tokens are "
+        "accepted. none: tokens are refused.",
         {.reload = config::Reload::kLive});
     return section;
 }

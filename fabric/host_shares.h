@@ -9,10 +9,10 @@
 
 namespace fopd::fabric {
 
-// Divides a limited number of places for connections among hosts, so that one host cannot take all
-// of them. A host may have as many places as are free: the first host gets at most half of all
-// places, the next host at most half of the rest. Key identifies a host. Data is the state that the
-// user keeps for a host.
+// Divides a limited number of places for connections among hosts, or principals, so that one host
+// cannot take all of them. A host may have as many places as are free: the first host gets at most
+// half of all places, the next host at most half of the rest. Key identifies a host. Data is the
+// state that the user keeps for a host.
 template <typename Key, typename Data>
 class HostShares {
 public:

@@ -145,11 +145,11 @@ config::Record<TapeSettings> tape_record() {
         "How drives are divided among reads, writes and formats. none: each uses all drives. "
         "fair_share: in proportion to what waits.",
         kLive);
-    record.field(
-        "fair_share_weights", &TapeSettings::fair_share_weights, config::auto_or(for_each_type(1)),
-        "fair_share: the shares of reads, writes and formats; each needs one. auto: by the "
-        "cost of what waits.",
-        kLive);
+    record.field("fair_share_weights", &TapeSettings::fair_share_weights,
+                 config::auto_or(for_each_type(1)),
+                 "fair_share: the shares of reads, writes and formats; none may be 0. auto: by the "
+                 "cost of what waits.",
+                 kLive);
     record.field("fair_share_limits", &TapeSettings::fair_share_limits,
                  config::list_of(config::map_of(technology_limits())),
                  "fair_share: the least and the most drives of each technology. If one has limits, "
@@ -247,13 +247,14 @@ config::Section<IoSchedSettings> io_sched_section() {
         "latency_goal", &IoSchedSettings::latency_goal,
         config::auto_or(config::duration({.min = 10us, .max = 10s})),
         "A device gets as many requests at a time as it completes within this time, but at "
-        "least 16, or 4 if it rotates, counted as for depth_max. auto: 20ms for rotating "
+        "least 16, or 4 if it rotates, and at most depth_max, counted as there. auto: 20ms for "
+        "rotating "
         "disks and 2ms for others.");
     section.field("depth_max", &IoSchedSettings::depth_max,
                   config::integer<std::uint32_t>({.min = 1, .max = 4096}),
                   "About how many reads and writes a device has at a time, at most, without those "
                   "of the log. Each counts once, and once more for each 64KiB; the last may exceed "
-                  "the limit, and two of any size may run.");
+                  "the limit, and two of any size may run, unless it is 1.");
     section.field("tape", &IoSchedSettings::tape, config::map_of(tape_record()),
                   "The order of the requests of tape drives, whose cartridges change.");
     return section;

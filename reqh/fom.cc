@@ -19,18 +19,13 @@ constexpr Duration kBufferWaitMax = 30s;
 // The frames of the coroutines that execute a fop. A write of parts of blocks has the most at a
 // time: seven of 400 to 1728 bytes each in a release build with GCC 12.
 constexpr std::uint64_t kFramesBytes = 8U << 10;
-// The memory that a fop takes from the moment it is executed, besides its buffer.
+// See Fom::execution_bytes().
 constexpr std::uint64_t kExecutionBytes = sizeof(Operation) + kFramesBytes;
 // Likewise for each object that a fop waits for while it is brought back from tape: the frames of
 // its wait at both localities.
 constexpr std::uint64_t kRecallWaitBytes = 2U << 10;
 // What a fop counts from its arrival on has room for its fom.
 static_assert(sizeof(Fom) + fabric::kServerFopBytes <= fabric::kFopBytes);
-
-std::uint64_t execution_bytes(const fop::Request& request) {
-    const auto* const waits = std::get_if<fop::RecallWait>(&request.body);
-    return kExecutionBytes + (waits == nullptr ? 0 : waits->fids.size() * kRecallWaitBytes);
-}
 
 std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
@@ -102,6 +97,11 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     fop.cancel_source().add(*this);
 }
 
+std::uint64_t Fom::execution_bytes() const {
+    const auto* const waits = std::get_if<fop::RecallWait>(&fop_->request().body);
+    return kExecutionBytes + (waits == nullptr ? 0 : waits->fids.size() * kRecallWaitBytes);
+}
+
 void Fom::start() {
     ENSURE(state_ == State::kQueued);
     state_ = State::kRunning;
@@ -131,12 +131,6 @@ Task<void> Fom::run() {
         const auto wanted = check_wanted();
         if (!wanted) checked = refused(wanted.error());
     }
-    // Foms that wait for others or for tape give up their places, so places do not limit how many
-    // are executed.
-    if (checked && !fop_->may_take_memory()) {
-        checked = refused(fop::Status::kTryAgain,
-                          "the principal's share of the memory for requests is used up");
-    }
     if (!checked) {
         buffer.reset();
         reply = {.status = checked.error().status, .words = checked.error().words};
@@ -144,7 +138,7 @@ Task<void> Fom::run() {
         co_return;
     }
     Operation& operation = services_.operations.take();
-    fop_->takes_memory(execution_bytes(fop_->request()));
+    fop_->takes_memory(execution_bytes());
     operation.begin({.fop = fop_,
                      .type = type_,
                      .client = this,

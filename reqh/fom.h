@@ -127,6 +127,8 @@ public:
     // Starts the fom when its turn has come; run() then executes the phases up to the reply.
     void start();
     Task<void> run();
+    // The memory that it takes when it starts, besides its buffer.
+    std::uint64_t execution_bytes() const;
     // kCancelled or kTimedOut if the fop was given up or its deadline has passed.
     Result<void> check_wanted() const;
     // Enters the last phase, and ends it at once.

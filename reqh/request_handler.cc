@@ -32,6 +32,9 @@ bool waits_for_silent_disk(const Fom& fom, Instant now) {
 
 constexpr fop::Reply kSilentDisk{.status = fop::Status::kTryAgain,
                                  .words = "the disk of the object does not answer"};
+constexpr fop::Reply kNoMemory{
+    .status = fop::Status::kTryAgain,
+    .words = "the principal's share of the memory for requests is used up"};
 constexpr fop::Reply kStopping{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 }  // namespace
@@ -150,10 +153,19 @@ void RequestHandler::start_those_with_share() {
 
 void RequestHandler::have_turn(Fom& fom) {
     fom.leave_queue();
-    const bool has_place = has_place_at_disk(fom);
-    if (!draining_ && has_place) return start(fom);
+    const fop::Reply* const why_not = why_not_now(fom);
+    if (why_not == nullptr) return start(fom);
     requests_.complete(fom);
-    finish(fom, draining_ ? kStopping : kSilentDisk);
+    finish(fom, *why_not);
+}
+
+// Null: the fom can start.
+const fop::Reply* RequestHandler::why_not_now(Fom& fom) const {
+    if (draining_) return &kStopping;
+    if (!has_place_at_disk(fom)) return &kSilentDisk;
+    // Foms that wait for others or for tape give up their places, so places do not limit how many
+    // are executed.
+    return fom.fop().may_take_memory(fom.execution_bytes()) ? nullptr : &kNoMemory;
 }
 
 bool RequestHandler::has_place_at_disk(const Fom& fom) const {

@@ -136,6 +136,7 @@ private:
     bool has_silent_disk(const Fom& fom) const {
         return silent_disks_.contains(fom.attributes.device);
     }
+    const fop::Reply* why_not_now(Fom& fom) const;
     bool has_place_at_disk(const Fom& fom) const;
     Instant look_at(const Fom& fom) const;
     FopRecord describe(const Fom& fom) const;

@@ -383,9 +383,11 @@ bool ClientRecords::may_take_request(const PrincipalShare& share) const {
     return may_take(share.request_bytes, request_bytes_, limits_.request_bytes_max);
 }
 
-bool ClientRecords::may_grow_request(const PrincipalShare& share, std::uint64_t bytes) const {
-    ENSURE(bytes <= share.request_bytes);
-    return may_take(share.request_bytes - bytes, request_bytes_ - bytes, limits_.request_bytes_max);
+bool ClientRecords::may_grow_request(const PrincipalShare& share, const Growth& growth) const {
+    ENSURE(growth.bytes_before <= share.request_bytes);
+    const std::uint64_t of_others = request_bytes_ - growth.bytes_before;
+    return may_take(share.request_bytes - growth.bytes_before, of_others + growth.more_bytes,
+                    limits_.request_bytes_max);
 }
 
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {

@@ -206,8 +206,12 @@ public:
     void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
     // Whether the principal may have one more request in memory.
     bool may_take_request(const PrincipalShare& share) const;
-    // Whether a request that counts `bytes` may count more: as if it was taken now.
-    bool may_grow_request(const PrincipalShare& share, std::uint64_t bytes) const;
+    // Whether a request may count more: as if it was taken now, with all its bytes.
+    struct Growth {
+        std::uint64_t bytes_before = 0;
+        std::uint64_t more_bytes = 0;
+    };
+    bool may_grow_request(const PrincipalShare& share, const Growth& growth) const;
     // Counts a request until give_back_request(); until then the share exists.
     void take_request(PrincipalShare& share, std::uint64_t bytes);
     void give_back_request(PrincipalShare& share, std::uint64_t bytes);

@@ -77,8 +77,10 @@ public:
     // The fop takes so much more memory until its reply, besides kFopBytes. It counts in the share
     // of its principal, which may have no further requests when that is used up.
     virtual void takes_memory(std::uint64_t bytes) = 0;
-    // Whether the share has room for more. True for the only fop of its principal.
-    virtual bool may_take_memory() const = 0;
+    // Whether the share has room for so much more. If not, the fop counts as put off. There is room
+    // for the only fop of a principal, unless all principals together use half more than the
+    // memory.
+    virtual bool may_take_memory(std::uint64_t bytes) = 0;
 
     // Copies client memory, from `offset` in the memory of the descriptor, into a buffer; push()
     // copies the other way. Fails at the deadline, when the cancel source is cancelled, or when the

@@ -89,8 +89,11 @@ void Server::Incoming::takes_memory(std::uint64_t bytes) {
     server_.clients_.take_request(*share_, bytes);
 }
 
-bool Server::Incoming::may_take_memory() const {
-    return server_.clients_.may_grow_request(*share_, counted_bytes_);
+bool Server::Incoming::may_take_memory(std::uint64_t bytes) {
+    const bool may = server_.clients_.may_grow_request(
+        *share_, {.bytes_before = counted_bytes_, .more_bytes = bytes});
+    if (!may) server_.statistics_.lacked_requests.add(1);
+    return may;
 }
 
 void Server::Incoming::begin_to_wait() {

@@ -47,7 +47,7 @@ public:
     core::CancelSource& cancel_source() override { return *cancel_; }
     void started() override;
     void takes_memory(std::uint64_t bytes) override;
-    bool may_take_memory() const override;
+    bool may_take_memory(std::uint64_t bytes) override;
     // Called after arrival: a fop that has neither started nor been answered waits for its turn.
     void begin_to_wait();
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,

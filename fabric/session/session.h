@@ -78,9 +78,10 @@ class InEnds : public core::ListNode {};
 // and transfers that take turns with those of other sessions. The host owns the session; it lives
 // on the host's reactor.
 //
-// All connections share the receive buffers, so a message does not show which connection delivered
-// it. Therefore a message that names a session and is not sealed with its key is dropped and
-// counted, and has no effect on the session.
+// A message names its session. `tcp` and `mem` also tell which connection has delivered it, and one
+// that came over another connection is dropped and counted. `ofi` does not tell, so that only the
+// seal proves the sender. A message that is not sealed with the session's key is dropped and
+// counted, too. None of these has an effect on the session.
 class Session final : ConnectionUser,
                       InTurnEnd,
                       InTransferQueue,

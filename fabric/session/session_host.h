@@ -88,8 +88,8 @@ struct HostStatistics {
     core::Counter expired;  // Ended by the lease or the deadline of the handshake.
     core::Counter lost;     // Ended by the network or the peer.
     core::Counter garbage;  // Messages that are malformed or name no session.
-    // Messages that are not sealed with the session's key, are repeated, or are not part of a
-    // handshake.
+    // Messages that are not sealed with the session's key, are repeated, came over another
+    // connection, or are not part of a handshake.
     core::Counter unsealed;
     core::Counter messages_in;
     core::Counter messages_out;
@@ -172,6 +172,8 @@ private:
     friend Transfer;
 
     void on_message(std::span<const std::byte> message, const Connection* by) override;
+    // The machine, or with `tcp` the kernel, tells when something has come.
+    Look look() const override { return Look::kNoNeed; }
     bool poll() override { return sleep_max() == Duration{0}; }
     void end_of_turn() override;
     Duration sleep_max() override {

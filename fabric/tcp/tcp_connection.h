@@ -203,7 +203,7 @@ private:
     std::string principal_;             // Empty: the peer has not authenticated.
     std::uint32_t first_messages_ = 0;  // Messages before the peer was trusted.
     std::uint64_t begun_before_ = 0;    // begun() at the last count_incomplete().
-    // The place of its principal if some records belong to a write that was given up; else null.
+    // Of its principal, if some records belong to a write that was given up; else null.
     KeptRecords::Host* kept_records_ = nullptr;
     bool in_bulk_ = false;  // The last frame had a large body.
 

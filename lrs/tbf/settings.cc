@@ -28,8 +28,9 @@ config::Record<TbfSettings> tbf_record() {
         "cluster_interval", &TbfSettings::cluster_interval,
         config::duration({.min = 10ms, .max = 10s}),
         "How often the nodes of a cluster divide the limits of rules with scope=cluster by "
-        "what each of them needs. They do so earlier when half of the time is over in "
-        "which shares expire: the least of eh.timeout, eh.root_silent and twice eh.grace.",
+        "what each of them needs. Shares expire after the least of eh.timeout, "
+        "eh.root_silent and twice eh.grace; the nodes divide again when half of that is over, if "
+        "that is earlier.",
         {.reload = config::Reload::kLive});
     record.field("cut_off", &TbfSettings::cut_off,
                  config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 100})),

@@ -72,6 +72,7 @@ TEST_CASE("core crc32c: the first function of this processor is used, tables are
           "[core]") {
     const auto functions = crc32c_functions();
     REQUIRE_FALSE(functions.empty());
+    if (functions.size() < 3) WARN("this processor has " << functions.size() << " of 3 functions");
     Random random(4);
     const auto bytes = random_bytes(random, 300);
     REQUIRE(crc32c(bytes) == functions.front()(bytes, 0));

@@ -181,7 +181,7 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     constexpr std::size_t kKeptMax = 256;
     SocketStage stage(7, true);
     std::vector<Pair> pairs;
-    // A principal has half of what is left, so the tenth has the last place.
+    // A principal has half of what is left, so the ninth has the last place.
     for (std::size_t places_left = kKeptMax; places_left > 0;) {
         const std::size_t of_this = (places_left + 1) / 2;
         stage.server().run(
@@ -235,6 +235,38 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     REQUIRE(give_up(last, later));
     stage.client().loop().resume();
     for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
+}
+
+TEST_CASE(
+    "fabric tcp: one principal has half of the places for records of writes that were given up",
+    "[fabric]") {
+    constexpr std::size_t kOfOne = 128;
+    SocketStage stage(7, true);
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < kOfOne + 1; ++i) pairs.push_back(stage.connect());
+    stage.server().run([&] { stage.server().principal_of_next = "other"; });
+    const Pair other = stage.connect();
+    Memory& source =
+        stage.server().memory(std::string(stage.sockets().room_bytes() + (64U << 10), 'x'));
+    Memory& target = stage.client().memory(std::string(source.bytes.size(), '-'));
+    const RemoteMemory opened = stage.client().open(target, Access::kWrite);
+    const auto give_up = [&](const Pair& pair) {
+        Op& write = pair.server.write(source, opened);
+        stage.pass();
+        bool is_given_up = false;
+        stage.server().run([&] { is_given_up = pair.server.connection->give_up(write); });
+        return is_given_up;
+    };
+    stage.client().loop().pause();
+    for (std::size_t i = 0; i < kOfOne; ++i) REQUIRE(give_up(pairs[i]));
+
+    REQUIRE_FALSE(give_up(pairs.back()));
+    REQUIRE(give_up(other));
+    // A connection that ends gives its place back.
+    pairs.front().server.close();
+    stage.pass();
+    REQUIRE(give_up(pairs.back()));
+    stage.client().loop().resume();
 }
 
 TEST_CASE("fabric tcp: small messages in large records are delivered in several turns",

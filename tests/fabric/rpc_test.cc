@@ -79,10 +79,14 @@ TEST_CASE("fabric rpc: what a fop takes while it runs counts for its principal",
     REQUIRE(stage.server->foms.held.size() == 1);
     const std::uint64_t before = stage.server->server.request_bytes();
     CHECK(before >= kFopBytes);
+    IncomingFop& held = *stage.server->foms.held[0];
 
-    stage.in_server([&stage] { stage.server->foms.held[0]->takes_memory(60'000); });
+    stage.in_server([&held] {
+        // The only one may take more than there is.
+        CHECK(held.may_take_memory(70'000));
+        held.takes_memory(60'000);
+    });
     CHECK(stage.server->server.request_bytes() == before + 60'000);
-    CHECK(stage.server->foms.held[0]->may_take_memory());
     stage.client_reactor->spawn(stage.gate, echo(&client, "second", &second));
     stage.world.run_for(10ms);
     REQUIRE(second.answer.has_value());
@@ -94,6 +98,40 @@ TEST_CASE("fabric rpc: what a fop takes while it runs counts for its principal",
     stage.world.run_for(10ms);
     CHECK(first.text == "first");
     CHECK(third.text == "third");
+    CHECK(stage.server->server.request_bytes() == 0);
+}
+
+TEST_CASE("fabric rpc: a fop that would take more than its principal may have is put off",
+          "[fabric]") {
+    RpcStage stage;
+    stage.stop_server();
+    stage.rpc_options.request_bytes_max = 64U << 10;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::deque<EchoResult> results(2);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "text", &each));
+    }
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 2);
+    const core::Counter& lacked = stage.server->server.statistics().lacked_requests;
+
+    stage.in_server([&stage] {
+        IncomingFop& first = *stage.server->foms.held[0];
+        IncomingFop& second = *stage.server->foms.held[1];
+        CHECK(first.may_take_memory(40'000));
+        first.takes_memory(40'000);
+        CHECK(second.may_take_memory(10'000));
+        CHECK_FALSE(second.may_take_memory(30'000));
+        first.takes_memory(20'000);
+        CHECK_FALSE(second.may_take_memory(10'000));
+    });
+
+    CHECK(lacked.get() == 2);
+    stage.answer_held();
+    stage.world.run_for(10ms);
+    CHECK(std::ranges::all_of(results, [](const EchoResult& each) { return each.text == "text"; }));
     CHECK(stage.server->server.request_bytes() == 0);
 }
 

@@ -113,6 +113,7 @@ class SettingsTest(SettingsTestCase):
             self.assertEqual(self.allowed(daemon), FOMS_ALLOWED)
             self.begin(daemon, "bench", "--op", "read", "--object-size", "4M", "--size", "1M", "--depth", 32, "--seconds", 600)
         wait_until(lambda: self.allowed(daemons["10us"]) < FOMS_ALLOWED, "fewer may run")
+        wait_until(lambda: daemons["none"].metrics()["fopd_bulk_bytes_pushed_total"] > 0, "the other daemon reads, too")
         self.assertEqual(self.allowed(daemons["none"]), FOMS_ALLOWED)
 
     def allowed(self, daemon):

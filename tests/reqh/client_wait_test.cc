@@ -67,6 +67,7 @@ TEST_CASE("reqh client wait: without memory in its principal's share no fop is e
     node.world.run_for(1s);
 
     CHECK(refused.status() == fop::Status::kTryAgain);
+    CHECK_FALSE(refused.has_started);
     CHECK(refused.transfers.empty());
     CHECK(refused.memory_taken == 0);
     CHECK(other.status() == fop::Status::kDone);

@@ -131,7 +131,7 @@ public:
         has_started = true;
     }
     void takes_memory(std::uint64_t bytes) override { memory_taken += bytes; }
-    bool may_take_memory() const override { return spec_.has_memory; }
+    bool may_take_memory(std::uint64_t) override { return spec_.has_memory; }
 
     Task<Result<void>> pull(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                             core::Buffer into) override {
