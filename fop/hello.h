@@ -35,8 +35,8 @@ struct ConnectHello {
     // The session number in messages to the client: receive buffers are shared between sessions, so
     // each message must name its session.
     std::uint64_t session = 0;
-    // Identifies the ClientHello that will follow. Every transport shows which connection the connect
-    // data belongs to, but not every one which connection a message belongs to.
+    // Identifies the ClientHello that will follow. Every transport shows which connection the
+    // connect data belongs to, but not every one which connection a message belongs to.
     HelloPromise promise{};
 
     friend bool operator==(const ConnectHello&, const ConnectHello&) = default;
