@@ -6,8 +6,8 @@
 
 // Goal: who does not come through the handshake costs a connection for a while, is counted, is
 // logged once, and disturbs nobody. Method: a peer that is nothing but the bytes the documents
-// describe, against a daemon's locality, over both transports; a client that keeps to the rules
-// calls all the time.
+// describe, against a daemon's locality, over four kinds of transport; a client that keeps to the
+// rules calls all the time.
 
 using namespace fopd;
 using namespace fopd::fabric;
