@@ -32,9 +32,8 @@ bool waits_for_silent_disk(const Fom& fom, Instant now) {
 
 constexpr fop::Reply kSilentDisk{.status = fop::Status::kTryAgain,
                                  .words = "the disk of the object does not answer"};
-constexpr fop::Reply kNoMemory{
-    .status = fop::Status::kTryAgain,
-    .words = "the principal's share of the memory for requests is used up"};
+constexpr fop::Reply kNoMemory{.status = fop::Status::kTryAgain,
+                               .words = fabric::kRequestMemoryUsedUp};
 constexpr fop::Reply kStopping{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 }  // namespace

@@ -49,6 +49,9 @@ struct Caller {
 // place in the request scheduler.
 inline constexpr std::uint64_t kFopBytes = 2048;
 inline constexpr std::uint64_t kServerFopBytes = 704;
+// What a client is told of whose request there is no memory for.
+inline constexpr std::string_view kRequestMemoryUsedUp =
+    "the principal's share of the memory for requests is used up";
 
 // A fop from its arrival to its reply. The server side of RPC makes and owns it. It lives on one
 // reactor and exists until reply() was called, even if the session ends before. It uses no receive

@@ -7,8 +7,7 @@
 namespace fopd::fabric {
 
 constexpr Server::Peer::Lack Server::Peer::kLacksRequests{
-    .words = "the principal's share of the memory for requests is used up",
-    .count = &ServerStatistics::lacked_requests};
+    .words = kRequestMemoryUsedUp, .count = &ServerStatistics::lacked_requests};
 constexpr Server::Peer::Lack Server::Peer::kLacksWaiting{
     .words = "too many bytes wait for their turn", .count = &ServerStatistics::lacked_waiting};
 constexpr Server::Peer::Lack Server::Peer::kLacksReplies{
