@@ -41,7 +41,7 @@ class DeviceChangesTest(ProcessTestCase):
 
     def start(self, node=None):
         self.daemon = (node or self.fopd).start_ready()
-        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.server = self.daemon.address
         return self.daemon
 
     def stop(self):

@@ -405,7 +405,7 @@ class DisksTest(ProcessTestCase):
         self.assertEqual(health.returncode, 2, health.stdout)
         self.assertIn("disk d0 is missing (slot 1)", health.stdout)
         # A client is not told that its objects are gone.
-        address = daemon.events("fopd.fabric.listening")[0]["address"]
+        address = daemon.address
         done = run_program(FOPCTL, "--server", address, "--json", "stat", "a")
         self.assertEqual((done.returncode, json.loads(done.stderr)["code"]), (1, "medium_missing"), done.stderr)
         self.fopd.stop(daemon)

@@ -35,7 +35,7 @@ class FabricTestCase(ProcessTestCase):
 
     def start(self):
         self.daemon = self.n.start_ready()
-        self.address = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.address = self.daemon.address
         return self.daemon
 
     def environment(self, key=None):
@@ -360,7 +360,7 @@ class KeyTest(FabricTestCase):
         self.n.write_config()
         self.n.give_to_other_user()
         self.daemon = self.n.start_ready(**as_other_user())
-        self.address = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.address = self.daemon.address
         self.n.settings["auth"] = {"principals": str(path)}
         self.n.write_config()
         environment = {name: value for name, value in self.environment().items() if name != "FOPD_PRINCIPALS"}
@@ -378,7 +378,7 @@ class KeyTest(FabricTestCase):
         self.n.stop(self.daemon)
         os.chown(self.n.config_path, OTHER_USER, OTHER_USER)
         self.daemon = self.n.start_ready(**as_other_user())
-        self.address = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.address = self.daemon.address
         self.ctl("put", self.n.config_path, "object", key=key)
         self.n.stop(self.daemon)
 

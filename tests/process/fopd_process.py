@@ -304,6 +304,11 @@ class Daemon:
         events = [json.loads(line) for line in lines]
         return [each for each in events if name in (None, each["event"])]
 
+    @property
+    def address(self):
+        """The first that it listens at; the log is JSON."""
+        return self.events("fopd.fabric.listening")[0]["address"]
+
     def wait_event(self, name, count=1):
         def has_come():
             found = self.events(name)

@@ -125,7 +125,7 @@ class PlugInTest(FabricTestCase):
         """In the folder of the system's architecture, from wherever the programs are."""
         self.place(plug_in_of(FOPD)[0], f"lib/{os.uname().machine}-linux-gnu/fopd")
         daemon = self.n.start_ready(executable=self.fopd)
-        address = daemon.events("fopd.fabric.listening")[0]["address"]
+        address = daemon.address
         self.assertEqual(loaded(daemon.pid), [*LIBRARIES])
         asked = run_program(self.fopctl, "--server", address, "--key", self.key_path, "ping", "--count", "1")
         self.assertEqual(asked.returncode, 0, asked.stderr)

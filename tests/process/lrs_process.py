@@ -25,7 +25,7 @@ class LrsTestCase(ProcessTestCase):
         self.fopd.settings["lrs"] = lrs
         self.fopd.write_config()
         self.daemon = self.fopd.start_ready()
-        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.server = self.daemon.address
 
     def ctl(self, *arguments, code=DONE, job=None, **options):
         about = ["--job", job] if job else []
@@ -71,7 +71,7 @@ class LrsAdminTestCase(LrsTestCase):
         self.fopd.config_path.write_text("# A node to test with.\n" + lrs + others + "# The end.\n")
         self.fopd.config_path.chmod(0o640)
         self.daemon = self.fopd.start_ready()
-        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.server = self.daemon.address
 
     def write_meanwhile(self, **options):
         """Begins to write; what is returned waits for the end, and has the number of writes then."""

@@ -139,7 +139,7 @@ class AttackersWithKeysTest(NetworkTestCase):
             node.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": rights},
                                   {"name": "bystander", "key": BYSTANDER_KEY, "rights": rights})
         other = nodes[1].start_ready()
-        self.other_address = other.events("fopd.fabric.listening")[0]["address"]
+        self.other_address = other.address
         self.start()
         self.recorded = self.record_handshake()
         self.bystander = self.fopctl("ping", "--interval", "0.0005", kind=Witness, key=self.bystander_key)

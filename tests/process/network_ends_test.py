@@ -26,7 +26,7 @@ class EndsTest(ManySessionsTestCase):
         witness = self.witness()
         files = self.daemon.files_count()
         elsewhere = self.fopctl("ping", "--interval", "0.0005", kind=Witness,
-                                server=other.events("fopd.fabric.listening")[0]["address"])
+                                server=other.address)
         clients = self.open_sessions()
         p99 = witness.p99_us()
         since, since_elsewhere = len(witness.times_us()), len(elsewhere.times_us())

@@ -123,7 +123,7 @@ class HelloFloodTest(NetworkTestCase):
     def setUp(self):
         super().setUp()
         other = self.node("other").start_ready()
-        self.other_address = other.events("fopd.fabric.listening")[0]["address"]
+        self.other_address = other.address
 
     def pings_meanwhile(self, witness, address, hello):
         """The pings, connections and hellos in a second while strangers flood this address, from the flood's start on."""

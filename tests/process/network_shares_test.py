@@ -31,7 +31,7 @@ class SharesTest(ManySessionsTestCase):
         for node in (self.n, other):
             node.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": rights},
                                   {"name": "second", "key": OTHER_KEY, "rights": rights})
-        self.other_address = other.start_ready().events("fopd.fabric.listening")[0]["address"]
+        self.other_address = other.start_ready().address
         self.start()
         self.ours = self.fopctl("ping", "--interval", "0.01", kind=Witness, key=self.other_key)
         self.wait_figure("fopd_sessions", 1)

@@ -103,7 +103,7 @@ class StoppedClientsTest(NetworkTestCase):
         self.start()
         witness = self.witness()
         elsewhere = self.fopctl("ping", "--interval", "0.0005", kind=Witness,
-                                server=other.events("fopd.fabric.listening")[0]["address"])
+                                server=other.address)
         self.reads()
         before = [self.reads() for _ in range(self.WINDOWS_COUNT)]
         rate_before = statistics.median(rate for rate, _ in before)

@@ -39,7 +39,7 @@ class StrangersTest(NetworkTestCase):
         self.shorten_handshakes()
         self.start()
         other = self.shorten_handshakes(self.node("other")).start_ready()
-        self.other_address = other.events("fopd.fabric.listening")[0]["address"]
+        self.other_address = other.address
         self.hello = self.n.path / "hello"
         self.hello.write_bytes(self.record_handshake()[0])
         self.bystander = self.witness()

@@ -41,12 +41,10 @@ class SettingsTestCase(ProcessTestCase):
         node.write_config(localities={"cores": 1, "buffers": "4MiB"}, auth={"mode": "none"},
                           admin={"metrics": "127.0.0.1:0"})
         node.write_config(**sections)
-        daemon = node.start_ready()
-        daemon.server = daemon.events("fopd.fabric.listening")[0]["address"]
-        return daemon
+        return node.start_ready()
 
     def ctl(self, daemon, *arguments, **options):
-        done = run_program(FOPCTL, *arguments, "--server", daemon.server, **options)
+        done = run_program(FOPCTL, *arguments, "--server", daemon.address, **options)
         self.assertEqual(done.returncode, DONE, done.stderr)
         return done.stdout
 
@@ -57,7 +55,7 @@ class SettingsTestCase(ProcessTestCase):
 
     def begin(self, daemon, *arguments):
         """Starts a fopctl whose end the test waits for, or kills."""
-        program = subprocess.Popen([FOPCTL, *map(str, arguments), "--server", daemon.server], stdin=subprocess.DEVNULL,
+        program = subprocess.Popen([FOPCTL, *map(str, arguments), "--server", daemon.address], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)

@@ -15,7 +15,7 @@ class SpinTest(ProcessTestCase):
         node.write_config(localities={"buffers": "2MiB", "spin": spin}, auth={"mode": "none"},
                           admin={"metrics": "127.0.0.1:0"})
         daemon = node.start_ready()
-        server = daemon.events("fopd.fabric.listening")[0]["address"]
+        server = daemon.address
 
         def output_of(*arguments):
             done = run_program(FOPCTL, *arguments, "--server", server)

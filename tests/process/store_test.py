@@ -40,7 +40,7 @@ class StoreTest(ProcessTestCase):
 
     def start(self):
         self.daemon = self.fopd.start_ready()
-        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.server = self.daemon.address
         return self.daemon
 
     def run_ctl(self, *arguments, text=None):
