@@ -77,8 +77,7 @@ TEST_CASE("hostile client: whether an id is known is told to nobody but its clie
     REQUIRE(other.open());
 
     // The same bytes as for an id that nobody ever used, but for the session's number.
-    RawPeer& fresh = stage.peer();
-    REQUIRE(fresh.connect());
+    RawPeer& fresh = stage.connected_peer();
     const auto answer_to = [](RawPeer& peer) {
         std::string answer = peer.end().answer;
         answer.replace(8, 8, 8, '\0');
@@ -162,8 +161,7 @@ TEST_CASE("hostile client: a new host gets the place of another host's oldest ha
     Process second(stage.transport(), stage.hostile_loop(), {.host = "second"});
     Process third(stage.transport(), stage.hostile_loop(), {.host = "third"});
     const RawPeer::Options options{.credentials = credentials(HostileStage::good_key())};
-    RawPeer& oldest = stage.peer();
-    REQUIRE(oldest.connect());
+    RawPeer& oldest = stage.connected_peer();
     REQUIRE_FALSE(stage.peer().connect());
     RawPeer of_second(second, stage.address(), options);
     REQUIRE(of_second.connect());

@@ -40,8 +40,7 @@ TEST_CASE("hostile greeting: a key nobody has fails with its proof", "[hostile]"
 
 TEST_CASE("hostile greeting: a made-up proof for a key that is known fails alike", "[hostile]") {
     HostileStage stage(any_hostile_kind());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     peer.send(peer.hello());
     std::string finish = peer.finish();
     finish.back() = static_cast<char>(finish.back() ^ 1);
@@ -112,8 +111,7 @@ TEST_CASE("hostile greeting: one that stops half way ends with its time", "[host
     const int steps = GENERATE(0, 1, 2);
     CAPTURE(steps);
     HostileStage stage(any_hostile_kind());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     if (steps > 0) peer.send(peer.hello());
     if (steps > 1) {
         // A proof that does not get there.
@@ -132,8 +130,7 @@ TEST_CASE("hostile greeting: one that stops half way ends with its time", "[host
 
 TEST_CASE("hostile greeting: who hangs up half way is counted as lost", "[hostile]") {
     HostileStage stage(any_hostile_kind());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     peer.send(peer.hello());
     [[maybe_unused]] const std::string unsent = peer.finish();
 
@@ -172,12 +169,10 @@ TEST_CASE("hostile greeting: a recorded handshake proves nothing in another", "[
 TEST_CASE("hostile greeting: a copy of the proof over another connection proves nothing",
           "[hostile]") {
     HostileStage stage(any_hostile_kind_that_tells());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     peer.send(peer.hello());
     const std::string finish = peer.finish();
-    RawPeer& listener = stage.peer(HostileStage::unknown_key());
-    REQUIRE(listener.connect());
+    RawPeer& listener = stage.connected_peer(HostileStage::unknown_key());
 
     listener.send(finish);
 
@@ -191,14 +186,12 @@ TEST_CASE("hostile greeting: a copy of the proof over another connection proves 
 TEST_CASE("hostile greeting: a step over another connection does not have a handshake refused",
           "[hostile]") {
     HostileStage stage(any_hostile_kind_that_tells());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     peer.send(peer.hello());
     [[maybe_unused]] const std::string unsent = peer.finish();
     --peer.next_sequence;
     const std::string forged = peer.greeting("no proof");
-    RawPeer& listener = stage.peer(HostileStage::unknown_key());
-    REQUIRE(listener.connect());
+    RawPeer& listener = stage.connected_peer(HostileStage::unknown_key());
 
     listener.send(forged);
     REQUIRE(stage.wait_count(&HostStatistics::unsealed, 1));
@@ -248,8 +241,7 @@ TEST_CASE("hostile greeting: steps that are none are refused", "[hostile]") {
 
 TEST_CASE("hostile greeting: a step out of its place is counted and logged as well", "[hostile]") {
     HostileStage stage(any_hostile_kind());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     peer.next_sequence = 5;
 
     peer.send(peer.hello());
@@ -259,8 +251,7 @@ TEST_CASE("hostile greeting: a step out of its place is counted and logged as we
 
 TEST_CASE("hostile greeting: messages before the proof go nowhere", "[hostile]") {
     HostileStage stage(any_hostile_kind());
-    RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
+    RawPeer& peer = stage.connected_peer();
     const std::string hello = peer.hello();
     std::string early = hello;
     early[6] = 2;  // Requests.

@@ -113,8 +113,7 @@ TEST_CASE("hostile message: a copy that overtakes the message over another conne
     RawPeer& peer = stage.open_peer();
     const std::string first = peer.requests({ping_request(1)});
     const std::string second = peer.requests({ping_request(2)});
-    RawPeer& listener = stage.peer(HostileStage::unknown_key());
-    REQUIRE(listener.connect());
+    RawPeer& listener = stage.connected_peer(HostileStage::unknown_key());
 
     listener.send(second);
     REQUIRE(stage.wait_count(&HostStatistics::unsealed, 1));

@@ -265,6 +265,12 @@ RawPeer& HostileStage::peer(RawPeer::Options options) {
     return peers_.emplace_back(*hostile_, address_, std::move(options));
 }
 
+RawPeer& HostileStage::connected_peer(const fop::Key& key) {
+    RawPeer& made = peer(key);
+    REQUIRE(made.connect());
+    return made;
+}
+
 RawPeer& HostileStage::open_peer(const fop::Key& key) {
     RawPeer& made = peer(key);
     REQUIRE(made.open());

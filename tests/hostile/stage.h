@@ -100,6 +100,8 @@ public:
     RawPeer& peer(const fop::Key& key = good_key()) { return peer(credentials(key)); }
     RawPeer& peer(fop::Credentials who);
     RawPeer& peer(RawPeer::Options options);
+    // One that has connected, and one whose session is open.
+    RawPeer& connected_peer(const fop::Key& key = good_key());
     RawPeer& open_peer(const fop::Key& key = good_key());
 
     // What a reload changes.
