@@ -8,15 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/uring_backend.h"
 #include "tests/core/reactor_kinds.h"
+#include "tests/core/seccomp_child.h"
 
 using namespace fopd;
 using namespace fopd::core;
@@ -26,15 +22,12 @@ namespace {
 
 bool refuse_io_uring(int os_errno) {
     const auto value = static_cast<std::uint32_t>(os_errno);
-    std::array filter{
+    return apply_seccomp(std::array{
         sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
         sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
         sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | value),
         sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{.len = filter.size(), .filter = filter.data()};
-    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    });
 }
 
 // 0 when all is as it should be, else the number of what is not.
@@ -56,18 +49,6 @@ struct Refusal {
     const char* words;
 };
 
-// Counts what is said about missing features.
-class CountingSink final : public EventSink {
-public:
-    void emit(Level, std::string_view name, std::span<const Field> fields) override {
-        names.emplace_back(name);
-        for (const Field& field : fields) keys.emplace_back(field.key);
-    }
-    bool wants(Level) const override { return true; }
-    std::vector<std::string> names;
-    std::vector<std::string> keys;
-};
-
 Task<Result<std::uint32_t>> one_nop(Reactor* reactor) {
     co_return co_await reactor->nop();
 }
@@ -80,13 +61,8 @@ TEST_CASE("core io_uring: a refused ring is an error that says what to change", 
                                   Refusal{ENOMEM, Errc::kNoSpace, "LimitMEMLOCK"});
     CAPTURE(refusal.os_errno);
 
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(try_without(refusal.os_errno, refusal.code, refusal.words));
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-
-    REQUIRE(WIFEXITED(status));
-    REQUIRE(WEXITSTATUS(status) == 0);
+    REQUIRE(run_in_child(
+                [&] { return try_without(refusal.os_errno, refusal.code, refusal.words); }) == 0);
 }
 
 TEST_CASE("core io_uring: with SQPOLL it works, or says once that it does without", "[core]") {
