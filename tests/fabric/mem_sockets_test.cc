@@ -175,6 +175,41 @@ TEST_CASE("fabric mem sockets: a peer that has no turns takes a bounded part", "
     REQUIRE(target.bytes == large.bytes);
 }
 
+namespace {
+
+// Writes from the server that are larger than the peer's socket takes, and are given up after they
+// have begun. The client takes nothing meanwhile.
+class WritesGivenUp {
+public:
+    explicit WritesGivenUp(SocketStage& stage) : stage_(stage) {
+        const std::size_t size = stage.sockets().room_bytes() + (64U << 10);
+        source_ = &stage.server().memory(std::string(size, 'x'));
+        opened_ =
+            stage.client().open(stage.client().memory(std::string(size, '-')), Access::kWrite);
+        stage.client().loop().pause();
+    }
+    Op& start(const Pair& pair) { return pair.server.write(*source_, opened_); }
+    Op& begin(const Pair& pair) {
+        Op& write = start(pair);
+        stage_.pass();
+        REQUIRE_FALSE(write.done());
+        return write;
+    }
+    bool give_up(const Pair& pair, Op& write) {
+        bool is_given_up = false;
+        stage_.server().run([&] { is_given_up = pair.server.connection->give_up(write); });
+        return is_given_up;
+    }
+    bool begin_and_give_up(const Pair& pair) { return give_up(pair, begin(pair)); }
+
+private:
+    SocketStage& stage_;
+    Memory* source_ = nullptr;
+    RemoteMemory opened_;
+};
+
+}  // namespace
+
 // The records of such a write occupy memory that no transfer accounts for.
 TEST_CASE("fabric tcp: records of writes that were given up are kept for few connections",
           "[fabric]") {
@@ -191,38 +226,18 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     }
     REQUIRE(pairs.size() == kKeptMax);
     pairs.push_back(stage.connect());
-    // More than the peer's socket takes.
-    const std::size_t size = stage.sockets().room_bytes() + (64U << 10);
-    Memory& source = stage.server().memory(std::string(size, 'x'));
-    Memory& target = stage.client().memory(std::string(size, '-'));
-    const RemoteMemory opened = stage.client().open(target, Access::kWrite);
-    const auto begin_write = [&](const Pair& pair) -> Op& {
-        Op& write = pair.server.write(source, opened);
-        stage.pass();
-        REQUIRE_FALSE(write.done());
-        return write;
-    };
-    const auto give_up = [&](const Pair& pair, Op& write) {
-        bool is_given_up = false;
-        stage.server().run([&] { is_given_up = pair.server.connection->give_up(write); });
-        return is_given_up;
-    };
-    stage.client().loop().pause();
+    WritesGivenUp writes(stage);
 
-    for (std::size_t i = 0; i < kKeptMax; ++i) {
-        Op& write = begin_write(pairs[i]);
-        REQUIRE(give_up(pairs[i], write));
-    }
+    for (std::size_t i = 0; i < kKeptMax; ++i) REQUIRE(writes.begin_and_give_up(pairs[i]));
     const Pair& last = pairs.back();
-    Op& kept = begin_write(last);
-    REQUIRE_FALSE(give_up(last, kept));
+    Op& kept = writes.begin(last);
+    REQUIRE_FALSE(writes.give_up(last, kept));
 
     // A connection that has such records already may have more of them, and one whose write has
     // not begun needs none.
-    Op& second = begin_write(pairs.front());
-    REQUIRE(give_up(pairs.front(), second));
+    REQUIRE(writes.begin_and_give_up(pairs.front()));
     stage.server().run([&] {
-        Op& not_begun = last.server.write(source, opened);
+        Op& not_begun = writes.start(last);
         REQUIRE(last.server.connection->give_up(not_begun));
     });
     // When the peers have taken them, others may have some.
@@ -231,8 +246,7 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     REQUIRE(kept.fine());
     stage.pass(100s);
     stage.client().loop().pause();
-    Op& later = begin_write(last);
-    REQUIRE(give_up(last, later));
+    REQUIRE(writes.begin_and_give_up(last));
     stage.client().loop().resume();
     for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
 }
@@ -246,26 +260,15 @@ TEST_CASE(
     for (std::size_t i = 0; i < kOfOne + 1; ++i) pairs.push_back(stage.connect());
     stage.server().run([&] { stage.server().principal_of_next = "other"; });
     const Pair other = stage.connect();
-    Memory& source =
-        stage.server().memory(std::string(stage.sockets().room_bytes() + (64U << 10), 'x'));
-    Memory& target = stage.client().memory(std::string(source.bytes.size(), '-'));
-    const RemoteMemory opened = stage.client().open(target, Access::kWrite);
-    const auto give_up = [&](const Pair& pair) {
-        Op& write = pair.server.write(source, opened);
-        stage.pass();
-        bool is_given_up = false;
-        stage.server().run([&] { is_given_up = pair.server.connection->give_up(write); });
-        return is_given_up;
-    };
-    stage.client().loop().pause();
-    for (std::size_t i = 0; i < kOfOne; ++i) REQUIRE(give_up(pairs[i]));
+    WritesGivenUp writes(stage);
+    for (std::size_t i = 0; i < kOfOne; ++i) REQUIRE(writes.begin_and_give_up(pairs[i]));
 
-    REQUIRE_FALSE(give_up(pairs.back()));
-    REQUIRE(give_up(other));
+    REQUIRE_FALSE(writes.begin_and_give_up(pairs.back()));
+    REQUIRE(writes.begin_and_give_up(other));
     // A connection that ends gives its place back.
     pairs.front().server.close();
     stage.pass();
-    REQUIRE(give_up(pairs.back()));
+    REQUIRE(writes.begin_and_give_up(pairs.back()));
     stage.client().loop().resume();
 }
 
